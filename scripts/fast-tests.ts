@@ -16,10 +16,12 @@ export const SLOW_TESTS: Record<string, number> = {
   'packages/sandbox/src/json-schema-sample.test.ts': 4,
   'src/protocols/shared/passthrough/whole.test.ts': 6, // 100,000 bodies
   'src/providers/responses-compat/fixtures.test.ts': 6, // every stream cut at every byte
+  'src/store/backup/backup.test.ts': 7,
   'src/store/engines/valkey-connection.test.ts': 4, // waits for a server that does not answer, and for one that restarts
   'src/store/migrate.test.ts': 8, // starts processes
   'src/store/store.test.ts': 4,
   'src/store/tasks/tasks.test.ts': 9,
+  'test/cli-backup.test.ts': 16, // starts processes
   'test/cli-migrate.test.ts': 4,
   'test/cli-store.test.ts': 7,
   'test/cli-task.test.ts': 8,

@@ -24,7 +24,12 @@ const COMMANDS: Commands = {
   budget: { summary: 'show budgets, and add credit', load: () => import('./cli/commands/budget.ts') },
   cache: { summary: 'purge the response cache', load: () => import('./cli/commands/cache.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/commands/ledger.ts') },
-  store: { summary: 'check whether the database is damaged', load: () => import('./cli/commands/store.ts') },
+  store: {
+    summary: 'check the database, or copy it into another engine',
+    load: () => import('./cli/commands/store.ts'),
+  },
+  backup: { summary: 'write the store into one file', load: () => import('./cli/commands/backup.ts') },
+  restore: { summary: 'restore a backup into a new store', load: () => import('./cli/commands/restore.ts') },
   migrate: { summary: 'show and migrate the schema of the database', load: () => import('./cli/commands/migrate.ts') },
   models: {
     summary: 'list the catalogue, or import prices and limits',

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { storePath, storeUrl } from '../config/config.ts'
 import { readEnvironment } from '../config/load/environment.ts'
-import { DEFAULT_FILE, fileStore } from '../config/load/load.ts'
+import { DEFAULT_FILE, type FileStore, fileStore } from '../config/load/load.ts'
 import { type Arguments, configFlags } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -15,6 +15,9 @@ type StoreLocation = {
   is_named: boolean
   /** Whether a command may migrate it. */
   mode: 'auto' | 'manual'
+  /** The data directory, also where the store is elsewhere. */
+  data_dir: string
+  outputs: NonNullable<FileStore['outputs']>
   /** For messages: the directory, or `the PostgreSQL database`. Contains no password. */
   name: string
 }
@@ -25,18 +28,21 @@ export const OTHER_DIRECTORIES =
 /** The first of: --data-dir or the variables, `data_dir` of the configuration file, `./data`. */
 export function locateStore(given: Arguments, { environment, cwd }: Terminal): StoreLocation {
   const settings = readEnvironment({ environment, cwd, flags: configFlags(given) })
-  const { data_dir, migrate: mode = 'auto' } = fileStore(resolve(cwd, settings.config ?? DEFAULT_FILE), environment)
+  const file = fileStore(resolve(cwd, settings.config ?? DEFAULT_FILE), environment)
+  const named = settings.data_dir ?? file.data_dir
+  const data_dir = named ?? resolve(cwd, 'data')
+  const outputs = file.outputs ?? { directory: resolve(data_dir, 'outputs') }
+  const [mode, files] = [file.migrate ?? 'auto', { data_dir, outputs }] as const
   if (settings.database_url !== undefined) {
-    return { url: settings.database_url, exists: true, is_named: true, mode, name: 'the PostgreSQL database' }
+    return { url: settings.database_url, exists: true, is_named: true, mode, ...files, name: 'the PostgreSQL database' }
   }
-  const named = settings.data_dir ?? data_dir
-  const directory = named ?? resolve(cwd, 'data')
   return {
-    url: storeUrl(directory),
-    exists: existsSync(storePath(directory)),
+    url: storeUrl(data_dir),
+    exists: existsSync(storePath(data_dir)),
     is_named: named !== undefined,
     mode,
-    name: directory,
+    ...files,
+    name: data_dir,
   }
 }
 

@@ -41,7 +41,7 @@ import { configVersions } from './migrations/0036-config-versions.ts'
 import { taskSteps } from './migrations/0037-task-steps.ts'
 import { readSchema, type SchemaState, schemaNumber, tooNewText, tooOldText } from './schema-state.ts'
 import { StoreError } from './store.ts'
-import type { Database } from './tables.ts'
+import type { Database, Write } from './tables.ts'
 
 /** Imported, not read from a folder, so that a single-file build contains them. Never edit or rename a released one. */
 export const MIGRATIONS: Record<string, Migration> = {
@@ -140,25 +140,28 @@ async function runMigrations(db: Database, where: string): Promise<void> {
   }
 }
 
-const migrateOnce = (db: Database): Promise<void> =>
-  db.transaction().execute(async (write) => {
-    // First, since the migrator would hide the reason where no table can be created.
-    await write.schema
-      .createTable('schema_compatibility')
-      .ifNotExists()
-      .addColumn('schema', 'bigint', (column) => column.primaryKey())
-      .addColumn('oldest', 'bigint', (column) => column.notNull())
-      .execute()
-    const migrator = new Migrator({ db: write, provider: { getMigrations: async () => MIGRATIONS } })
-    const { error } = await migrator.migrateToLatest()
-    if (error !== undefined) throw error
-    await write
-      .withTables<{ schema_compatibility: { schema: number; oldest: number } }>()
-      .insertInto('schema_compatibility')
-      .values({ schema: schemaNumber(Object.keys(MIGRATIONS)), oldest: OLDEST_SCHEMA })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
-  })
+const migrateOnce = (db: Database): Promise<void> => db.transaction().execute((write) => migrateWithin(write))
+
+/** Runs the missing migrations up to this one in the caller's transaction; default: all. */
+export async function migrateWithin(write: Write, last?: string): Promise<void> {
+  // First, since the migrator would hide the reason where no table can be created.
+  await write.schema
+    .createTable('schema_compatibility')
+    .ifNotExists()
+    .addColumn('schema', 'bigint', (column) => column.primaryKey())
+    .addColumn('oldest', 'bigint', (column) => column.notNull())
+    .execute()
+  const migrator = new Migrator({ db: write, provider: { getMigrations: async () => MIGRATIONS } })
+  const { error } = await (last === undefined ? migrator.migrateToLatest() : migrator.migrateTo(last))
+  if (error !== undefined) throw error
+  if (last !== undefined) return
+  await write
+    .withTables<{ schema_compatibility: { schema: number; oldest: number } }>()
+    .insertInto('schema_compatibility')
+    .values({ schema: schemaNumber(Object.keys(MIGRATIONS)), oldest: OLDEST_SCHEMA })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}
 
 /** A lock was not free in time: a migration waits for it in short steps, since calls wait behind one that waits. */
 function isLocked(error: unknown): boolean {

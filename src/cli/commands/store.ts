@@ -1,33 +1,42 @@
-/** `gatehouse store`: whether the database is damaged. */
+/** `gatehouse store`: whether the database is damaged, and its copy into another engine. */
+import { storeUrl } from '../../config/config.ts'
+import { nanoText } from '../../spec/price.ts'
+import { copyStore } from '../../store/backup/copy-store.ts'
 import { checkStore } from '../../store/check-store.ts'
 import type { StoreCheck } from '../../store/store.ts'
-import { readAction, readCommand } from '../arguments.ts'
+import { type Arguments, readAction, readCommand, UsageError } from '../arguments.ts'
 import { locateStore, OTHER_DIRECTORIES } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
-const HELP = `Usage: gatehouse store <check> [options]
+const HELP = `Usage: gatehouse store <check|copy> [options]
 
-Checks whether the database is damaged, and changes nothing. Works whether or not a gateway is running. Exits with 1 if
-something is wrong.
+Checks whether the database is damaged, or copies it into the other engine. Exits with 1 if something is wrong.
 
 Commands:
   check              SQLite: every page, row and index. PostgreSQL: that no index is invalid, and that the server has
-                     found no damaged page if it keeps checksums; pg_amcheck does more
+                     found no damaged page if it keeps checksums; pg_amcheck does more. Changes nothing; a gateway may
+                     run
       --quick            SQLite: do not compare the indexes with the rows, which is faster in a large file
+  copy               all rows into a new SQLite file or an empty PostgreSQL database; then compares the numbers of rows
+                     and both ledgers. Refuses a source that a gateway has open, and leaves the source as it is
+      --from <engine>    sqlite (in the data directory) or postgres (GATEHOUSE_DATABASE_URL)
+      --to <engine>      the other one
 
 Options:
-  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data)
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json                  print one line of JSON; "problems" has what was found
 
 Examples:
   gatehouse store check
   gatehouse store check --data-dir /backup/data --json
+  GATEHOUSE_DATABASE_URL=postgres://... gatehouse store copy --from sqlite --to postgres
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('store', args, { names: ['check'], help: HELP, terminal })
-  return read ? check(read.args, terminal) : 0
+  const read = readAction('store', args, { names: ['check', 'copy'], help: HELP, terminal })
+  if (!read) return 0
+  return read.name === 'check' ? check(read.args, terminal) : copy(read.args, terminal)
 }
 
 async function check(args: string[], terminal: Terminal): Promise<number> {
@@ -40,6 +49,36 @@ async function check(args: string[], terminal: Terminal): Promise<number> {
   const is_ok = result.problems.length === 0
   terminal.out(given.has('json') ? json({ store: place, is_ok, ...result }) : textOf(place, result))
   return is_ok ? 0 : 1
+}
+
+async function copy(args: string[], terminal: Terminal): Promise<number> {
+  const command = 'store copy'
+  const flags = { from: 'text', to: 'text', config: 'text', 'data-dir': 'text' } as const
+  const given = readCommand({ help: HELP, terminal, command, args, flags })
+  if (!given) return 0
+  const [from, to] = [given.text('from'), given.text('to')]
+  const urls = urlsOf(given, terminal)
+  if (!isEngine(from) || !isEngine(to) || from === to)
+    throw new UsageError(command, 'needs --from and --to: one is sqlite, and the other one is postgres')
+  if (urls.postgres === undefined)
+    throw new UsageError(command, 'needs the PostgreSQL database in GATEHOUSE_DATABASE_URL')
+  const { rows, ledger } = await copyStore({ from: urls[from] ?? '', to: urls[to] ?? '' })
+  const { entries, differences } = ledger
+  const [amount, cost] = [nanoText(ledger.amount), nanoText(ledger.cost)]
+  const sum = Object.values(rows).reduce((total, one) => total + one, 0)
+  terminal.out(
+    given.has('json')
+      ? json({ from, to, rows: sum, tables: rows, ledger: { entries, amount, cost, differences } })
+      : `Copied ${sum} rows from ${from} to ${to}. Both ledgers have ${entries} entries, amount ${amount}, cost ${cost}, and ${differences} differences.\n`,
+  )
+  return 0
+}
+
+const isEngine = (text: string | undefined): text is 'sqlite' | 'postgres' => text === 'sqlite' || text === 'postgres'
+
+function urlsOf(given: Arguments, terminal: Terminal): { sqlite: string; postgres: string | undefined } {
+  const { url, data_dir } = locateStore(given, terminal)
+  return { sqlite: storeUrl(data_dir), postgres: url.startsWith('postgres') ? url : undefined }
 }
 
 function textOf(place: string, { engine, checked, problems }: StoreCheck): string {

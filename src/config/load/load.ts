@@ -126,8 +126,15 @@ const expansionCheck =
   (path, references, source) =>
     expansionProblem(path, references) ?? limits?.expansionProblem(path, references, source)
 
+export type FileStore = {
+  data_dir?: string
+  migrate?: 'manual'
+  /** Of finished files: a directory, or the name of a bucket. */
+  outputs?: { directory: string } | { bucket: string }
+}
+
 /** The store that a configuration file names: undefined members without one. The rest of the file is not validated. */
-export function fileStore(path: string, environment: Environment): { data_dir?: string; migrate?: 'manual' } {
+export function fileStore(path: string, environment: Environment): FileStore {
   const text = readTextFile(path)
   if (text === undefined) return {}
   const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts')
@@ -135,8 +142,16 @@ export function fileStore(path: string, environment: Environment): { data_dir?: 
   const data_dir = memberOf(value, 'data_dir')
   return {
     ...(typeof data_dir === 'string' && data_dir !== '' && { data_dir: resolve(dirname(path), data_dir) }),
+    ...outputsOf(memberOf(value, 'outputs'), dirname(path)),
     ...(memberOf(memberOf(value, 'store'), 'migrate') === 'manual' && { migrate: 'manual' as const }),
   }
+}
+
+function outputsOf(outputs: unknown, base: string): Pick<FileStore, 'outputs'> {
+  const bucket = memberOf(memberOf(outputs, 's3'), 'bucket')
+  if (typeof bucket === 'string') return { outputs: { bucket } }
+  const directory = memberOf(outputs, 'directory')
+  return typeof directory === 'string' ? { outputs: { directory: resolve(base, directory) } } : {}
 }
 
 type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig; cwd: string }

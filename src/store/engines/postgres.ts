@@ -118,12 +118,14 @@ export function createClient(config: ClientConfig): Client {
 /** What an operator's settings of the server or the role would end: a build of an index, or a wait for another process. */
 const NO_LIMITS = `select set_config(name, '0', false) from pg_settings where name in
   ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
+/** Another name than that of gateways, which a copy of the store must not run beside. */
+const MIGRATOR = 'gatehouse migrate'
 /** Calls wait behind a change of a table that waits for a lock: it gives up, and is tried again. */
 const LOCK_MILLISECONDS = 1_000
 
 /** A connection for migrations, which may take longer than any other statement. */
 function migrationConnection(address: Address): Kysely<Tables> {
-  const pool = poolOf({ ...address.config, max: 1 })
+  const pool = poolOf({ ...address.config, application_name: MIGRATOR, max: 1 })
   const dialect = new PostgresDialect({
     pool,
     onCreateConnection: async (connection) => {
@@ -136,22 +138,30 @@ function migrationConnection(address: Address): Kysely<Tables> {
 
 /** Processes that start together wait for each other. */
 async function migrateUnderLock(address: Address, options: MigrateOptions | undefined): Promise<void> {
-  const guard = new Client(address.config)
+  if (options?.mode === 'manual') await readAt(address, (db, name) => migrate(db, name, options))
+  else await lockedAt(address, (db, name) => migrate(db, name, options))
+}
+
+/** Only one process at a time works on the tables themselves. */
+export const withMigrationLock = <T>(url: string, work: Work<T>): Promise<T> => lockedAt(parseAddress(url), work)
+
+type Work<T> = (db: Kysely<Tables>, name: string) => Promise<T>
+
+async function lockedAt<T>(address: Address, work: Work<T>): Promise<T> {
+  const guard = new Client({ ...address.config, application_name: MIGRATOR })
   guard.on('error', () => undefined)
   try {
     await guard.connect()
   } catch (cause) {
     throw new StoreError(cannotUse(address, cause), cause)
   }
-  const db = migrationConnection(address)
   try {
     await guard.query(NO_LIMITS)
-    if (options?.mode !== 'manual') await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
-    await migrate(db, nameOf(address), options)
+    await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
+    return await readAt(address, work)
   } catch (cause) {
     throw explained(address, cause)
   } finally {
-    await db.destroy()
     await guard.end()
   }
 }
@@ -160,13 +170,15 @@ const nameOf = ({ database, where }: Address): string => `"${database}" at ${whe
 
 function explained(address: Address, cause: unknown): StoreError {
   const reason = cause instanceof StoreError ? cause.cause : cause
+  if (errorDetail(reason).code.startsWith('SQLITE_')) throw cause // of a store that is copied
   const has_own_message = cause instanceof StoreError && !Object.hasOwn(ADVICE, errorDetail(reason).code)
   return has_own_message ? cause : new StoreError(cannotUse(address, reason), reason)
 }
 
 /** Reads with one connection, without migrating anything. */
-export async function readPostgres<T>(url: string, work: (db: Kysely<Tables>, name: string) => Promise<T>): Promise<T> {
-  const address = parseAddress(url)
+export const readPostgres = <T>(url: string, work: Work<T>): Promise<T> => readAt(parseAddress(url), work)
+
+async function readAt<T>(address: Address, work: Work<T>): Promise<T> {
   const db = migrationConnection(address)
   try {
     return await work(db, nameOf(address))

@@ -14,7 +14,7 @@ export function budgetDifferences(
   db: Database,
   { from, to, entries_from }: { from: number; to: number; entries_from: number },
 ): Promise<LedgerDifference[]> {
-  return db.transaction().execute(async (rows) => {
+  const compare = async (rows: Write): Promise<LedgerDifference[]> => {
     // Charges wait for the end of this transaction.
     await rows
       .updateTable('revisions')
@@ -44,7 +44,8 @@ export function budgetDifferences(
       if (account.end_ms === NEVER) report('credit', charged.credit - account.credit)
     }
     return found
-  })
+  }
+  return db.isTransaction ? compare(db as Write) : db.transaction().execute(compare)
 }
 
 async function heldOf(rows: Write, { account_key, start_ms }: Tables['budget_accounts']): Promise<number> {

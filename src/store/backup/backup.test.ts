@@ -1,0 +1,224 @@
+/** Backups and copies of every persistent engine, restored into both. */
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { storedToken } from '../../../test/kit/accounts.ts'
+import { ENGINES } from '../../../test/kit/engines.ts'
+import { startPostgres } from '../../../test/kit/postgres.ts'
+import { blankTask } from '../../families/tasks/lifecycle.ts'
+import { openStore } from '../open-store.ts'
+import type { Store } from '../store.ts'
+import { schemaOf } from '../store-schema.ts'
+import { copyStore } from './copy-store.ts'
+import { checkBackup, restoreBackup } from './restore-backup.ts'
+import { writeBackup } from './write-backup.ts'
+
+/** Beyond what a number of JavaScript holds exactly. */
+const LARGE = '9007199254740993'
+const BIG_TEXT = 'é"\\\n\u2028'.repeat(300_000)
+
+let directory: string
+const closing: (() => unknown)[] = []
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-backup-'))
+})
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+async function emptyPostgres(): Promise<string> {
+  const server = await startPostgres()
+  const url = await server.createDatabase()
+  closing.push(() => server.dropDatabase(url))
+  return url
+}
+
+async function open(url: string): Promise<Store> {
+  const store = await openStore({ url })
+  closing.push(() => store.close())
+  return store
+}
+
+const task = (name: string, request: object = {}) =>
+  blankTask({
+    task_id: `task_${name}`,
+    token_id: 'tok_a',
+    family: 'video-generation',
+    model: 'm',
+    submit_time: 1,
+    request: request as never,
+    base_url: '',
+    deadline_at: 9,
+    due_ms: 1,
+  })
+
+async function fill(store: Store, run: (statement: string) => Promise<void>): Promise<void> {
+  for (let at = 0; at < 250; at++)
+    await store.tokens.add(storedToken({ token_id: `tok_${at}`, name: `laptop ${at}`, hash: `hash ${at}` }))
+  await store.tasks.add({ task: task('large', { prompt: BIG_TEXT }) })
+  await store.secrets.get('links', () => 'a secret of the store')
+  await run(`insert into budget_accounts (account_key, start_ms, end_ms, scope_key, settled, credit, held, notified)
+    values ('a', 0, 0, 's', ${LARGE}, -${LARGE}, 0, 0)`)
+  await run(`insert into request_contents (row_id, at_ms, key_id, sealed) values (1, 2, 'abcdef0123456789', 'x')`)
+}
+
+const parts = (url: string) => ({
+  url,
+  path: join(directory, 'store.backup'),
+  version: '1.2.3',
+  made_at: '2026-01-31T00:00:00.000Z',
+  outputs: { directory: join(directory, 'outputs') },
+})
+
+function writeOutputs(): void {
+  mkdirSync(join(directory, 'outputs/task_1'), { recursive: true })
+  mkdirSync(join(directory, 'outputs/.writing'))
+  writeFileSync(join(directory, 'outputs/task_1/0'), Buffer.alloc(3_000_000, 5))
+  writeFileSync(join(directory, 'outputs/task_1/0~type'), 'video/mp4')
+  writeFileSync(join(directory, 'outputs/.writing/half'), 'half')
+}
+
+async function expectRestored(url: string): Promise<void> {
+  const store = await open(url)
+  expect((await store.tokens.list()).length).toBe(250)
+  expect((await store.tasks.find('task_large'))?.request).toEqual({ prompt: BIG_TEXT })
+  expect(await store.secrets.get('links', () => 'another one')).toBe('a secret of the store')
+  expect(await largeNumbers(url)).toEqual([LARGE, `-${LARGE}`])
+  expect(await schemaOf(url)).toMatchObject({ status: 'current', oldest: expect.any(Number) })
+}
+
+async function largeNumbers(url: string): Promise<string[]> {
+  const select = 'select cast(settled as text) as settled, cast(credit as text) as credit from budget_accounts'
+  if (url.startsWith('sqlite:')) {
+    using file = new Database(url.slice('sqlite:'.length))
+    return Object.values(file.query<Record<string, string>, []>(select).get() ?? {})
+  }
+  const { Client } = await import('pg')
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(select)
+  await client.end()
+  return Object.values(rows[0])
+}
+
+for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
+  if (!run || !url) continue
+  describe(`a backup of ${name}`, () => {
+    afterEach(cleanup)
+
+    test('restores all rows and files into both engines, while the store is open', async () => {
+      const store = await openNew()
+      await fill(store, run)
+      writeOutputs()
+      const manifest = await writeBackup(parts(url()))
+      const { path } = parts(url())
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      expect(manifest).toMatchObject({
+        version: '1.2.3',
+        rows: { tokens: 250, tasks: 1, budget_accounts: 1 },
+        outputs: { files: 2, bytes: 3_000_009 },
+        needs: [{ name: 'GATEHOUSE_CONTENTS_KEY', key_ids: ['abcdef0123456789'] }],
+      })
+      expect(await checkBackup(path)).toEqual(manifest)
+      for (const target of [`sqlite:${join(directory, 'new/gatehouse.db')}`, await emptyPostgres()]) {
+        const outputs = join(directory, `outputs of ${target.slice(0, 6)}`)
+        await restoreBackup({ path, url: target, outputs })
+        await expectRestored(target)
+        expect(readFileSync(join(outputs, 'task_1/0')).equals(Buffer.alloc(3_000_000, 5))).toBe(true)
+        expect(readdirSync(join(outputs, 'task_1')).sort()).toEqual(['0', '0~type'])
+        expect(readdirSync(outputs)).toEqual(['task_1'])
+        await expect(restoreBackup({ path, url: target, outputs: undefined })).rejects.toThrow(/exists|already/)
+      }
+      expect(readdirSync(directory).filter((one) => /writing|restoring|filling/.test(one))).toEqual([])
+    }, 30_000)
+
+    test('has the rows of one moment, while others are added', async () => {
+      const store = await openNew()
+      let is_over = false
+      let added = 0
+      const adding = (async () => {
+        // A task and its inputs are added in one transaction.
+        while (!is_over) await store.tasks.add({ task: task(`${added++}`), inputs: { image: 'x' } })
+      })()
+      while (added < 20) await Bun.sleep(1)
+      const { rows } = await writeBackup(parts(url()))
+      is_over = true
+      await adding
+      expect(rows.tasks).toBeGreaterThan(0)
+      expect(rows.task_inputs).toBe(rows.tasks as number)
+      const target = `sqlite:${join(directory, 'new/gatehouse.db')}`
+      await restoreBackup({ path: parts(url()).path, url: target, outputs: undefined })
+      expect((await (await open(target)).tasks.list({ limit: 1 })).length).toBe(1)
+    }, 30_000)
+
+    test('is copied into the other engine, with equal ledgers, unless it is in use', async () => {
+      const store = await openNew()
+      await fill(store, run)
+      const target = name === 'postgres' ? `sqlite:${join(directory, 'new/gatehouse.db')}` : await emptyPostgres()
+      await expect(copyStore({ from: url(), to: target })).rejects.toThrow('is in use by another process')
+      await store.close()
+      const { rows, ledger } = await copyStore({ from: url(), to: target })
+      expect(rows.tokens).toBe(250)
+      expect(ledger).toEqual({ entries: 0, amount: 0n, cost: 0n, differences: 0 })
+      await expectRestored(target)
+    }, 30_000)
+  })
+}
+
+describe('a damaged backup', () => {
+  test('is refused before anything is changed, wherever it is cut or changed', async () => {
+    const url = `sqlite:${join(directory, 'gatehouse.db')}`
+    const store = await open(url)
+    await store.tokens.add(storedToken({ token_id: 'tok_a' }))
+    writeOutputs()
+    const { path } = parts(url)
+    await writeBackup(parts(url))
+    await expect(writeBackup(parts(url))).rejects.toThrow('exists, and was not changed')
+    const whole = readFileSync(path)
+    const target = `sqlite:${join(directory, 'new/gatehouse.db')}`
+    const damaged = [
+      whole.subarray(0, whole.length >> 1),
+      whole.subarray(0, whole.length - 1_500),
+      Buffer.alloc(0),
+      Buffer.from('something else'.repeat(1_000)),
+      ...[600, whole.length >> 1, whole.length - 1_600, whole.length - 2_700].map((at) => {
+        const changed = Buffer.from(whole)
+        changed[at] = (changed[at] ?? 0) ^ 1
+        return changed
+      }),
+    ]
+    for (const bytes of damaged) {
+      writeFileSync(path, bytes)
+      await expect(restoreBackup({ path, url: target, outputs: join(directory, 'new/outputs') })).rejects.toThrow(
+        'cannot be used',
+      )
+      expect(existsSync(join(directory, 'new'))).toBe(false)
+    }
+  })
+
+  test('a backup of a newer schema is refused with both numbers', async () => {
+    const url = `sqlite:${join(directory, 'gatehouse.db')}`
+    await open(url)
+    using file = new Database(join(directory, 'gatehouse.db'))
+    file.run("insert into kysely_migration values ('9999-from-later', '2030-01-01T00:00:00.000Z')")
+    await expect(writeBackup(parts(url))).rejects.toThrow('was written by a newer version')
+    expect(readdirSync(directory).some((one) => one.startsWith('store.backup'))).toBe(false)
+  })
+
+  test('a store of an older schema is restored with it, and then migrated', async () => {
+    const url = `sqlite:${join(directory, 'gatehouse.db')}`
+    const store = await open(url)
+    await store.tokens.add(storedToken({ token_id: 'tok_a' }))
+    using file = new Database(join(directory, 'gatehouse.db'))
+    file.run('drop table task_steps')
+    file.run("delete from kysely_migration where name = '0037-task-steps'")
+    expect((await writeBackup(parts(url))).schema).toBe(36)
+    const target = `sqlite:${join(directory, 'new/gatehouse.db')}`
+    await restoreBackup({ path: parts(url).path, url: target, outputs: undefined })
+    expect((await (await open(target)).tokens.list()).length).toBe(1)
+    expect(await schemaOf(target)).toMatchObject({ status: 'current', pending: [] })
+  })
+})
