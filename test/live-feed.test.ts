@@ -5,9 +5,10 @@ import { type AdminGateway, OWNER, startAdminGateway } from './kit/admin.ts'
 import { ENGINES } from './kit/engines.ts'
 
 const closing: (() => PromiseLike<unknown>)[] = []
-afterEach(async () => {
+async function closeAll(): Promise<void> {
   for (const close of closing.splice(0).toReversed()) await close()
-})
+}
+afterEach(closeAll)
 const CHAT = { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] }
 
 async function start(store_url: string): Promise<AdminGateway> {
@@ -57,7 +58,10 @@ const chat = (gateway: AdminGateway, token: string, id: string) =>
 const ids = ({ seen }: { seen: Event[] }) => seen.map(({ data }) => data.request_id)
 
 describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, on $name', (engine) => {
-  afterEach(() => engine.cleanup())
+  afterEach(async () => {
+    await closeAll()
+    await engine.cleanup()
+  })
 
   it('are seen at either, and by who comes back without a loss or a repetition', async () => {
     await engine.open()
@@ -66,7 +70,7 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
     const events = await follow(here)
     const store = await openStore({ url })
     closing.push(() => store.close())
-    await until(async () => (await store.live.askedUntil()) > 0, here, there)
+    await until(async () => (await store.live.askedUntil('')) > 0, here, there)
     let count = 0
     await until(
       async () => {
@@ -94,6 +98,70 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
     expect(ids(again).filter((one) => ids(events).includes(one))).toEqual([])
     await again.stop()
   }, 30_000)
+
+  /** Follows at one process until it has read an event of it, and returns the place after that. */
+  async function leave(gateway: AdminGateway, ...all: AdminGateway[]): Promise<string> {
+    const events = await follow(gateway)
+    await chat(gateway, all[0]?.token ?? '', 'first')
+    await until(() => events.seen.length > 0, ...all)
+    await events.stop()
+    return events.seen[0]?.id ?? ''
+  }
+
+  it('are found at another process by who was at the one in which they happened', async () => {
+    await engine.open()
+    const url = engine.url?.() ?? ''
+    const [here, there] = [await start(url), await start(url)]
+    const place = await leave(here, here, there)
+    await chat(here, here.token, 'missed')
+    here.instance.flushRequests()
+    const again = await follow(there, { 'last-event-id': place })
+    await until(() => again.seen.length > 0, here, there)
+    await chat(here, here.token, 'later')
+    await until(() => again.seen.length > 1, here, there)
+    expect(again.seen.map(({ type, data }) => [type, data.request_id])).toEqual([
+      ['request', 'missed'],
+      ['request', 'later'],
+    ])
+    await again.stop()
+  }, 30_000)
+
+  it('are found at another process after theirs has stopped', async () => {
+    await engine.open()
+    const url = engine.url?.() ?? ''
+    const [here, there] = [await start(url), await start(url)]
+    const place = await leave(here, here, there)
+    await chat(here, here.token, 'missed')
+    here.instance.flushRequests()
+    await here.instance.close({ deadline_ms: 1_000 })
+    const again = await follow(there, { 'last-event-id': place })
+    await until(() => again.seen.length > 0, there)
+    for (let turn = 0; turn < 60; turn++) there.clock.advance(100)
+    expect(again.seen.map(({ type, data }) => [type, data.request_id])).toEqual([['request', 'missed']])
+    await again.stop()
+  }, 30_000)
+
+  it('are said to be missing where the process in which they happened is gone', async () => {
+    await engine.open()
+    const url = engine.url?.() ?? ''
+    const [here, there] = [await start(url), await start(url)]
+    const place = await leave(here, here, there)
+    const again = await follow(there, { 'last-event-id': place.replace(/gw_\w+/, 'gw_gone') })
+    await until(() => again.seen.length > 0, there)
+    expect(again.seen[0]).toMatchObject({ type: 'dropped', data: { events: null } })
+    await again.stop()
+  }, 30_000)
+
+  it('are not stored while they are followed in the process in which they happen only', async () => {
+    await engine.open()
+    const url = engine.url?.() ?? ''
+    const [here, there] = [await start(url), await start(url)]
+    await leave(here, here, there)
+    const store = await openStore({ url })
+    closing.push(() => store.close())
+    const rows = await store.live.after(0, 100)
+    expect(rows.filter(({ type }) => type !== 'gap')).toEqual([])
+  }, 30_000)
 })
 
 describe('live events', () => {
@@ -107,7 +175,7 @@ describe('live events', () => {
     gateway.instance.flushRequests()
     const store = await openStore({ url })
     closing.push(() => store.close())
-    expect([await store.live.last(), await store.live.askedUntil()]).toEqual([0, 0])
+    expect([await store.live.last(), await store.live.askedUntil('')]).toEqual([0, 0])
     await gateway[Symbol.asyncDispose]()
     closing.shift()
     await engine?.cleanup()
@@ -120,6 +188,8 @@ describe('live events', () => {
     const { id } = events.seen.at(-1) ?? {}
     await events.stop()
     gateway.clock.advance(120_000)
+    await chat(gateway, gateway.token, 'missed')
+    gateway.instance.flushRequests()
     const again = await follow(gateway, { 'last-event-id': id ?? '' })
     await until(() => again.seen.length > 0, gateway)
     expect(again.seen[0]).toMatchObject({ type: 'dropped', data: { events: null } })

@@ -46,11 +46,13 @@ type ObservationParts = {
   telemetry?: Telemetry | undefined
   /** Absent: nothing is counted. */
   metering?: Metering | undefined
+  process_id: string
   clock: Clock
   log: Log
 }
 
 export function createObservation({
+  process_id,
   store,
   accountStores,
   config,
@@ -84,7 +86,7 @@ export function createObservation({
     const { suppressed, ...rows } = requestLog.health()
     return { sinks: [{ sink: 'store', ...rows }, ...sinks.health()], suppressed }
   })
-  const live = createLiveEvents({ store: store.live, audit: store.audit, clock, log })
+  const live = createLiveEvents({ process_id, store: store.live, audit: store.audit, clock, log })
   accountStores.onRevision(live.revised)
   const recorders: Recorder[] = [createAccessLog({ log }), requestLog.record, live.record]
   const keys = contentsKeys(config())
@@ -120,7 +122,7 @@ export function createObservation({
     readers: { requests: reader, summaries, live },
     async close(options) {
       requests.flush()
-      await Promise.all([requestLog.close(options), contents.close(options), sinks.close(options)])
+      await Promise.all([requestLog.close(options), contents.close(options), sinks.close(options), live.closed()])
       await upkeep.stop()
     },
   }

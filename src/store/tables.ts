@@ -296,6 +296,7 @@ export type Tables = {
   alerts: AlertsTable
   alert_history: AlertHistoryTable
   live_events: LiveRow
+  live_followers: { process_id: string; until_ms: number }
   task_steps: Omit<TaskStep, 'provider_key'> & { task_id: string; provider_key: string }
   config_versions: Omit<ConfigVersion, 'changes'> & { changes: string }
   alert_marks: AlertMarksTable

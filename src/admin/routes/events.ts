@@ -5,7 +5,7 @@ import { storedStream } from '../../families/shared/stream-response.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { LiveEvents } from '../../observe/requests/live-events.ts'
-import { LIVE_EVENT_TYPES, type LiveEvent, type LivePlace } from '../../observe/requests/live-followers.ts'
+import { LIVE_EVENT_TYPES, type LiveEvent, readPlace } from '../../observe/requests/live-followers.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { adminRoute } from './route.ts'
 
@@ -83,15 +83,17 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
   ]
 }
 
-async function* written(events: AsyncIterable<LiveEvent>, ended: AbortController): AsyncGenerator<string> {
+/** A batch is written at once. */
+async function* written(batches: AsyncIterable<readonly LiveEvent[]>, ended: AbortController): AsyncGenerator<string> {
   try {
-    for await (const { id, ...event } of events) {
-      yield `${id === undefined ? '' : `id: ${id}\n`}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
-    }
+    for await (const batch of batches) yield batch.map(eventText).join('')
   } finally {
     ended.abort()
   }
 }
+
+const eventText = ({ type, at_ms, text, id }: LiveEvent): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}event: ${type}\ndata: {"type":"${type}","at_ms":${at_ms},"data":${text}}\n\n`
 
 function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[number][] {
   if (text === null) return LIVE_EVENT_TYPES
@@ -101,10 +103,4 @@ function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[numb
     const rule = `"types" must be a list of ${LIVE_EVENT_TYPES.join(', ')}, separated by commas.`
     throw new GatewayError('invalid_value', rule, { param: 'types' })
   })
-}
-
-/** Ignored where it is none of ours, as a browser sends whatever it was given last. */
-function readPlace(id: string | null): LivePlace | undefined {
-  const [, sequence, audit] = /^(\d{1,15})\.(\d{1,15})$/.exec(id ?? '') ?? []
-  return sequence === undefined ? undefined : { sequence: Number(sequence), audit: Number(audit) }
 }

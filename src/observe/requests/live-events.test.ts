@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
 import type { AuditRow } from '../../spec/audit.ts'
-import { createLiveEvents, MAX_FOLLOWERS, MAX_OF_ACTOR, MAX_OF_PROJECTS } from './live-events.ts'
+import { BATCH_MILLISECONDS, createLiveEvents, MAX_FOLLOWERS, MAX_OF_ACTOR, MAX_OF_PROJECTS } from './live-events.ts'
 import { LIVE_EVENT_TYPES, type LiveEvent, MAX_WAITING } from './live-followers.ts'
 
 const ALL = { types: LIVE_EVENT_TYPES, actor: 'owner' }
@@ -13,6 +13,7 @@ function setUp() {
   const rows: AuditRow[] = []
   const asked: number[] = []
   const live = createLiveEvents({
+    process_id: 'gw_own',
     audit: {
       async page({ limit }) {
         asked.push(limit)
@@ -47,45 +48,61 @@ function setUp() {
 }
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
-const next = async (events: AsyncGenerator<LiveEvent>) => (await events.next()).value as LiveEvent
+
+/** Reads one event after the other, of batches as they come. */
+function reader(batches: AsyncGenerator<readonly LiveEvent[]>, clock: { advance(ms: number): void }) {
+  const read: LiveEvent[] = []
+  return async () => {
+    while (read.length === 0) {
+      const batch = batches.next()
+      await settled()
+      clock.advance(BATCH_MILLISECONDS)
+      const { done, value } = await batch
+      if (done) throw new Error('the events have ended')
+      read.push(...value)
+    }
+    const { text, ...event } = read.shift() as LiveEvent
+    return { ...event, data: JSON.parse(text) }
+  }
+}
 
 describe('live events', () => {
   test('contain an alert once in its time, and again after it', async () => {
     const { live, alert, clock, signal } = setUp()
-    const events = live.follow(ALL, signal)
+    const next = reader(live.follow(ALL, signal), clock)
     alert('one')
     alert('one')
     alert('two')
-    expect([await next(events), await next(events)]).toMatchObject([
+    expect([await next(), await next()]).toMatchObject([
       { type: 'alert', data: { event: 'breaker.open', message: 'of one' } },
       { data: { message: 'of two' } },
     ])
     clock.advance(60_000)
     alert('one')
-    expect(await next(events)).toMatchObject({ data: { message: 'of one' } })
+    expect(await next()).toMatchObject({ data: { message: 'of one' } })
   })
 
   test('contain rows of the audit log from the first second on, without hashes, and not of earlier ones', async () => {
     const { live, record, clock, signal } = setUp()
     record(3)
-    const events = live.follow(ALL, signal)
+    const next = reader(live.follow(ALL, signal), clock)
     await settled()
     record(2)
     clock.advance(1_000)
-    const told = [await next(events), await next(events)]
+    const told = [await next(), await next()]
     expect(told.map(({ data }) => data)).toMatchObject([{ sequence: 4 }, { sequence: 5 }])
     expect(JSON.stringify(told)).not.toContain('hash')
   })
 
   test('say how many rows were missed where more were recorded than are read at once', async () => {
     const { live, record, clock, signal } = setUp()
-    const events = live.follow(ALL, signal)
+    const next = reader(live.follow(ALL, signal), clock)
     await settled()
     record(203)
     clock.advance(1_000)
     await settled()
-    const told: LiveEvent[] = []
-    for (let count = 0; count < 201; count++) told.push(await next(events))
+    const told: { type: string; data: object }[] = []
+    for (let count = 0; count < 201; count++) told.push(await next())
     expect(told.at(0)).toMatchObject({ data: { sequence: 4 } })
     expect(told.at(-1)).toMatchObject({ type: 'dropped', data: { events: 3 } })
   })
@@ -110,27 +127,27 @@ describe('live events', () => {
 
   test('of one project leave out what belongs to others and to the installation', async () => {
     const { live, record, alert, clock, signal } = setUp()
-    const events = live.follow({ types: LIVE_EVENT_TYPES, actor: 'owner', project_id: 'proj_a' }, signal)
+    const next = reader(live.follow({ types: LIVE_EVENT_TYPES, actor: 'owner', project_id: 'proj_a' }, signal), clock)
     await settled()
     record(1, 'proj_b')
     record(1)
     record(1, 'proj_a')
     alert('one')
     clock.advance(1_000)
-    expect(await next(events)).toMatchObject({ type: 'audit', data: { sequence: 3, project_id: 'proj_a' } })
+    expect(await next()).toMatchObject({ type: 'audit', data: { sequence: 3, project_id: 'proj_a' } })
   })
 
   test.each([
     [MAX_WAITING, 0],
     [MAX_WAITING + 2, 2],
   ])('of %i that wait for a slow reader drop %i, and say so', async (count, dropped) => {
-    const { live, alert, signal } = setUp()
-    const events = live.follow(ALL, signal)
+    const { live, alert, clock, signal } = setUp()
+    const next = reader(live.follow(ALL, signal), clock)
     for (let one = 0; one < count; one++) alert(`key ${one}`)
-    for (let one = 0; one < MAX_WAITING; one++) expect((await next(events)).type).toBe('alert')
+    for (let one = 0; one < MAX_WAITING; one++) expect((await next()).type).toBe('alert')
     alert('last')
-    const after = dropped === 0 ? [] : [await next(events)]
-    if (dropped > 0) after.push(await next(events))
+    const after = dropped === 0 ? [] : [await next()]
+    if (dropped > 0) after.push(await next())
     expect(after.map(({ type }) => type).toSorted()).toEqual(dropped === 0 ? [] : ['alert', 'dropped'])
     expect(after.find(({ type }) => type === 'dropped')?.data ?? { events: 0 }).toEqual({ events: dropped })
   })

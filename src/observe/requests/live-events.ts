@@ -1,32 +1,28 @@
 /**
- * What operators follow while it happens: requests that ended, alerts, and the audit log, of all processes on the store.
- * Costs nothing while nobody follows; a follower that reads too slowly loses events, and learns how many.
+ * Gives operators what happens while it does: requests that ended, alerts, tasks and the audit log, of all processes on the
+ * store. Nothing is kept while nobody follows. Events of this process come from memory, those of others from the store. A
+ * follower that reads too slowly loses events, and learns how many.
  */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import type { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Task } from '../../spec/task.ts'
 import type { AuditStore } from '../../store/admin/audit-store.ts'
-import type { LiveRow, LiveStore } from '../../store/requests/live-store.ts'
+import type { LiveStore } from '../../store/requests/live-store.ts'
 import type { RaisedAlert } from '../alerts/alerts.ts'
-import { createLiveFeed } from './live-feed.ts'
+import { createLiveAudit } from './live-audit.ts'
+import { ASK_MILLISECONDS, createLiveFeed, type LiveFeed } from './live-feed.ts'
 import {
-  auditOf,
-  drop,
-  eventOf,
   type Follower,
-  GAP,
   give,
-  isFor,
+  giveRow,
   type LiveEvent,
-  type LiveEventType,
   type LiveFilter,
-  type LivePlace,
-  MAX_WAITING,
-  type Published,
-  withId,
+  type LiveItem,
+  lose,
+  takeBatch,
 } from './live-followers.ts'
+import { createLiveRing } from './live-ring.ts'
 import { requestRow } from './request-log.ts'
 import { viewRow } from './request-view.ts'
 import type { EndedRequest, Recorder } from './requests.ts'
@@ -42,15 +38,21 @@ export type LiveEvents = {
   alerted(alert: RaisedAlert): void
   /** A task has changed, as it is now. */
   taskChanged(task: LiveTask): void
-  /** From now on, until the signal is aborted or the gateway stops. Throws `server_is_overloaded` where too many follow already. */
-  follow(filter: LiveFilter, signal: AbortSignal): AsyncGenerator<LiveEvent>
+  /**
+   * Batches from now on, until the signal is aborted or the gateway stops. Throws `server_is_overloaded` where too many
+   * follow already.
+   */
+  follow(filter: LiveFilter, signal: AbortSignal): AsyncGenerator<readonly LiveEvent[]>
   /** The revision of the tokens has changed: somebody may follow in another process. */
   revised(): void
   /** Ends what all follow. */
   close(): void
+  /** After `close`: what other processes are to read is stored. */
+  closed(): Promise<void>
 }
 
 type LiveEventsParts = {
+  process_id: string
   /** Absent: there is no other process. */
   store?: LiveStore
   audit: Pick<AuditStore, 'page'>
@@ -62,130 +64,129 @@ export const MAX_FOLLOWERS = 32
 /** Of these, by one administrator, and by all administrators of projects: nobody locks the others out. */
 export const MAX_OF_ACTOR = 4
 export const MAX_OF_PROJECTS = 16
-/** How soon a row of the audit log is sent. */
-const AUDIT_MILLISECONDS = 1_000
-const AUDIT_ROWS = 200
 const MAX_ALERT_KEYS = 1_000
+/** From one batch of a follower to its next: at 500 requests a second, one write of 100 costs less than 100 writes. */
+export const BATCH_MILLISECONDS = 200
+const STORED_ROWS = 1_000
+/** Processes learn within a second that somebody follows, and then store what they have kept. */
+const FORMER_MILLISECONDS = 4_000
 
-export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts): LiveEvents {
+export function createLiveEvents({ process_id, store, audit, clock, log }: LiveEventsParts): LiveEvents {
   const followers = new Set<Follower>()
-  const feed = store && createLiveFeed({ store, onRows: publishRows, clock, log })
+  const ring = createLiveRing()
+  const auditLog = createLiveAudit({ audit, followers, clock, log })
+  const feed =
+    store &&
+    createLiveFeed({
+      process_id,
+      store,
+      backlog: ring.since,
+      onRows(rows) {
+        for (const follower of followers) {
+          for (const row of rows) if (row.sequence > (follower.sequence ?? Infinity)) giveRow(follower, row)
+        }
+      },
+      clock,
+      log,
+    })
+  /** Somebody who followed here comes back until then, in unix milliseconds. */
+  let kept_until = 0
   /** Until when an alert of a key is not sent again, in unix milliseconds. */
   const alerted = new Map<string, number>()
-  /** The last row of the audit log that was sent. */
-  let sequence: number | undefined
-  let cancelLook = () => {}
+  let closed: Promise<void> | undefined
 
-  const isFollowed = (type: LiveEventType): boolean => {
-    for (const { filter } of followers) if (filter.types.includes(type)) return true
+  /** Whether an event is kept, for followers here or elsewhere. */
+  function isKept(): boolean {
+    if (followers.size > 0 || (kept_until > 0 && kept_until > clock.now()) || feed?.isFollowed()) return true
+    ring.skip()
     return false
   }
 
-  /** `project_id` null: it belongs to the installation, and only those who may see all get it. */
-  function publish(event: Published, project_id: string | null): void {
-    for (const follower of followers) {
-      if (!isFor(follower, event, project_id)) continue
-      if (follower.later && follower.later.length < MAX_WAITING) follower.later.push(event)
-      else if (follower.later) follower.dropped++
-      else give(follower, event)
-    }
+  function publish(item: LiveItem): void {
+    const event = ring.add(item)
+    for (const follower of followers) give(follower, event)
+    if (feed?.isFollowed()) feed.publish(event)
   }
 
-  /** By the feed where there is one: then it comes back as a row. */
-  function send(event: Published, project_id: string | null): void {
-    const { type, at_ms, data } = event
-    if (feed) feed.publish({ type, at_ms, project_id, text: JSON.stringify(data) })
-    else publish(event, project_id)
-  }
-
-  function publishRows(rows: readonly LiveRow[], dropped: number): void {
-    for (const row of rows) if (row.type !== GAP) publish(eventOf(row), row.project_id)
-    if (dropped > 0) for (const follower of followers) drop(follower, dropped)
-  }
-
-  /** What is stored after the place of a follower that comes back. */
-  async function catchUp(follower: Follower, after: LivePlace | undefined): Promise<void> {
-    const last = feed ? await feed.follow() : 0
-    if (after && feed) {
-      const rows = await feed.since(after.sequence, MAX_WAITING)
-      const isGap =
-        rows.some(({ type }) => type === GAP) || (rows[0]?.sequence ?? after.sequence + 1) > after.sequence + 1
-      if (isGap) follower.waiting.push({ type: 'dropped', at_ms: clock.now(), data: { events: null } } as never)
+  /** Rows of the store after the place of a follower that comes back, and events of this process that are not among them. */
+  async function readRows(feed: LiveFeed, follower: Follower, started: { at: number; last: number }): Promise<void> {
+    const { after } = follower.filter
+    const written = feed.written()
+    let first: number | undefined
+    let at = after?.sequence ?? started.last
+    for (let isMore = true; isMore; ) {
+      const rows = await feed.since(at, STORED_ROWS)
+      if (after && at === after.sequence && (rows[0]?.sequence ?? 0) > at + 1) lose(follower, clock.now())
       for (const row of rows) {
-        if (row.type !== GAP && isFor(follower, eventOf(row), row.project_id)) give(follower, eventOf(row))
+        giveRow(follower, row)
+        if (row.process_id === process_id && !row.late) first ??= row.number ?? undefined
       }
-      follower.place.sequence = rows.at(-1)?.sequence ?? after.sequence
-    } else follower.place.sequence = last
-    if (after && after.audit > 0 && follower.filter.types.includes('audit')) {
-      const { rows } = await audit.page({ limit: AUDIT_ROWS })
-      for (const row of rows.toReversed()) {
-        const event: Published = { type: 'audit', at_ms: row.at_ms, data: shown(row) }
-        if (row.sequence > after.audit && isFor(follower, event, row.project_id)) give(follower, event)
-      }
-      follower.place.audit = Math.max(after.audit, rows[0]?.sequence ?? 0)
+      at = rows.at(-1)?.sequence ?? at
+      isMore = rows.length === STORED_ROWS || at < feed.last()
+      follower.sequence = isMore ? undefined : at
+    }
+    if (!after || after.process_id === process_id) return
+    for (const event of ring.since(first === undefined ? written : first - 1).events) {
+      if (event.number <= started.at) give(follower, event)
     }
   }
 
-  /** More was recorded at once than is read: nobody knows whose it is. */
-  function lose(rows: number): void {
-    for (const follower of followers) {
-      if (follower.filter.types.includes('audit') && follower.filter.project_id === undefined) follower.dropped += rows
-    }
+  /** What was kept in this process for who comes back to it. */
+  function giveKept(follower: Follower, after: number): void {
+    const { events, isGap } = ring.since(after)
+    if (isGap) lose(follower, clock.now())
+    for (const event of events) give(follower, event)
   }
 
-  async function begin(follower: Follower, after: LivePlace | undefined): Promise<void> {
-    await catchUp(follower, after).catch((error: unknown) =>
-      log.error('earlier live events could not be read', {}, error),
-    )
-    const later = follower.later ?? []
-    follower.later = undefined
-    for (const event of later) {
-      const isKnown =
-        event.type === 'audit'
-          ? auditOf(event) <= follower.place.audit
-          : (event.sequence ?? 0) <= follower.place.sequence
-      if (!isKnown) give(follower, event)
+  /** A process in which a follower was before does not report what it had kept. */
+  function awaitFormer(follower: Follower): void {
+    const cancel = clock.after(FORMER_MILLISECONDS, () => {
+      if (!follower.hasReported) lose(follower, clock.now())
+    })
+    follower.stops.add(cancel)
+  }
+
+  /** What it missed in other processes. */
+  async function readOthers(follower: Follower): Promise<void> {
+    if (!feed) return
+    const { after } = follower.filter
+    const at = ring.last()
+    const { last, isNew } = await feed.follow()
+    follower.place.sequence = after?.sequence ?? last
+    await readRows(feed, follower, { at, last })
+    const isElsewhere = after !== undefined && after.process_id !== process_id
+    if (isElsewhere && isNew && !follower.hasReported && !follower.isEnded) awaitFormer(follower)
+  }
+
+  async function begin(follower: Follower): Promise<void> {
+    try {
+      await Promise.all([readOthers(follower), auditLog.begin(follower)])
+    } catch (error) {
+      log.error('earlier live events could not be read', {}, error)
+      lose(follower, clock.now())
     }
-    follower.wake()
   }
 
   function publishRequest(ended: EndedRequest, offset: number): void {
     const row = requestRow(ended, offset)
     // Without a known token and project, it is no caller's.
     if (row.token_id === '') return
-    const { id: _, feedback: __, ...data } = viewRow(row)
-    send({ type: 'request', at_ms: Math.round(ended.at + offset), data }, row.project_id)
-  }
-
-  async function lookAtAudit(): Promise<void> {
-    try {
-      const { rows } = await audit.page({ limit: sequence === undefined ? 1 : AUDIT_ROWS })
-      const known = sequence ?? rows[0]?.sequence ?? 0
-      const news = rows.filter((row) => row.sequence > known).toReversed()
-      const missed = news.length === 0 ? 0 : (news[0]?.sequence ?? 0) - known - 1
-      if (missed > 0) lose(missed)
-      for (const row of news) publish({ type: 'audit', at_ms: row.at_ms, data: shown(row) }, row.project_id)
-      sequence = Math.max(known, news.at(-1)?.sequence ?? 0)
-    } catch (error) {
-      log.error('live events could not read the audit log', {}, error)
+    const data = () => {
+      const { id: _, feedback: __, ...view } = viewRow(row)
+      return view
     }
-    if (isFollowed('audit')) watchAudit()
-    else sequence = undefined
-  }
-
-  function watchAudit(): void {
-    cancelLook()
-    cancelLook = clock.after(AUDIT_MILLISECONDS, () => void lookAtAudit())
+    publish({ type: 'request', at_ms: Math.round(ended.at + offset), project_id: row.project_id, data })
   }
 
   function remove(follower: Follower): void {
+    if (follower.isEnded) return
     follower.isEnded = true
     follower.wake()
+    for (const stop of follower.stops) stop()
     followers.delete(follower)
+    kept_until = clock.now() + ASK_MILLISECONDS
     if (followers.size === 0) feed?.leave()
-    if (isFollowed('audit')) return
-    cancelLook()
-    sequence = undefined
+    auditLog.left()
   }
 
   /** Throws server_is_overloaded. */
@@ -203,15 +204,12 @@ export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts):
     if (full) throw new GatewayError('server_is_overloaded', `At most ${full[1]} ${full[2]}.`)
   }
 
-  async function* eventsOf(follower: Follower): AsyncGenerator<LiveEvent> {
+  async function* batchesOf(follower: Follower): AsyncGenerator<readonly LiveEvent[]> {
     try {
       while (!follower.isEnded) {
-        const event = follower.waiting.shift()
-        if (event) yield withId(follower, event)
-        else if (follower.dropped > 0) {
-          const { dropped } = follower
-          follower.dropped = 0
-          yield { type: 'dropped', at_ms: clock.now(), data: { events: dropped } }
+        if (follower.waiting.length > 0 || follower.dropped > 0) {
+          yield takeBatch(follower, clock.now())
+          await pause(follower)
         } else {
           const woken = Promise.withResolvers<void>()
           follower.wake = woken.resolve
@@ -223,48 +221,67 @@ export function createLiveEvents({ store, audit, clock, log }: LiveEventsParts):
     }
   }
 
+  function pause(follower: Follower): Promise<void> {
+    return new Promise((resolve) => {
+      if (follower.isEnded) return resolve()
+      const cancel = clock.after(BATCH_MILLISECONDS, () => {
+        follower.stops.delete(stop)
+        resolve()
+      })
+      const stop = () => {
+        cancel()
+        resolve()
+      }
+      follower.stops.add(stop)
+    })
+  }
+
   return {
     record(ended, { offset, each }) {
-      if (feed ? !feed.isFollowed() : !isFollowed('request')) return
-      each(ended, (one) => publishRequest(one, offset))
+      if (isKept()) each(ended, (one) => publishRequest(one, offset))
     },
     alerted({ key, again_seconds, type, message, data }) {
-      if (feed ? !feed.isFollowed() : followers.size === 0) return
+      if (!isKept()) return
       const now_ms = clock.now()
       if ((alerted.get(key) ?? 0) > now_ms) return
       if (alerted.size >= MAX_ALERT_KEYS) alerted.clear()
       alerted.set(key, now_ms + again_seconds * 1000)
-      send({ type: 'alert', at_ms: now_ms, data: { event: type, message, data } }, null)
+      publish({ type: 'alert', at_ms: now_ms, project_id: null, data: () => ({ event: type, message, data }) })
     },
-    taskChanged({ project_id, ...task }) {
-      if (feed ? !feed.isFollowed() : !isFollowed('task')) return
-      send({ type: 'task', at_ms: clock.now(), data: { ...task, project_id } }, project_id)
+    taskChanged(task) {
+      if (isKept()) publish({ type: 'task', at_ms: clock.now(), project_id: task.project_id, data: () => task })
     },
     follow(filter, signal) {
       assertPlace(filter)
+      const { after } = filter
+      ring.begin()
       const follower: Follower = {
         filter,
         waiting: [],
         dropped: 0,
-        isEnded: signal.aborted,
-        place: { sequence: 0, audit: filter.after?.audit ?? 0 },
-        later: feed && [],
+        isEnded: false,
+        place: { sequence: after?.sequence ?? 0, audit: after?.audit ?? 0, process_id, number: ring.last() },
+        sequence: undefined,
+        audit: 0,
+        hasReported: false,
+        stops: new Set(),
         wake() {},
       }
-      if (!follower.isEnded) followers.add(follower)
-      if (feed) void begin(follower, filter.after)
-      signal.addEventListener('abort', () => remove(follower), { once: true })
-      // What was recorded before is not sent.
-      if (filter.types.includes('audit') && sequence === undefined) void lookAtAudit()
-      return eventsOf(follower)
+      if (signal.aborted) follower.isEnded = true
+      else {
+        if (after?.process_id === process_id) giveKept(follower, after.number)
+        followers.add(follower)
+        void begin(follower)
+        signal.addEventListener('abort', () => remove(follower), { once: true })
+      }
+      return batchesOf(follower)
     },
     revised: () => feed?.revised(),
     close() {
+      const isKept = followers.size > 0 || kept_until > clock.now()
       for (const follower of [...followers]) remove(follower)
-      feed?.close()
+      closed = feed?.close({ isKept })
     },
+    closed: async () => closed,
   }
 }
-
-/** The hashes are for the check of the chain. */
-const shown = ({ previous_hash: _, hash: __, ...row }: AuditRow): object => row

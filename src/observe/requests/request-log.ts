@@ -157,7 +157,8 @@ const NO_TAGS: readonly string[] = []
 /** `row_id` is 0 until the store has given one. `offset`: from the steady clock to unix milliseconds. */
 export function requestRow(ended: EndedRequest, offset: number): RequestRow {
   const { record, request } = ended
-  return record ? callRow(record, ended, offset) : refusedRow(request as FinishedRequest, offset)
+  ended.row ??= record ? callRow(record, ended, offset) : refusedRow(request as FinishedRequest, offset)
+  return ended.row
 }
 
 function refusedRow(request: FinishedRequest, offset: number): RequestRow {

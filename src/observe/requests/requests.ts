@@ -4,6 +4,7 @@ import type { CallSubscriber } from '../../calls/events.ts'
 import type { FinishedRequest } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
+import type { RequestRow } from '../../store/requests/request-row.ts'
 
 /**
  * One of both is always there. Without a record: no call was made, such as for `GET /v1/models` or a wrong token. Without
@@ -20,6 +21,8 @@ type Ended = {
   readonly at: number
   /** Why its client had left by then, as an error code; undefined: it had not. */
   readonly left: string | undefined
+  /** Made once, for all recorders that need it. */
+  row?: RequestRow
 }
 
 /** What all of a list have in common. */

@@ -6,31 +6,39 @@ import type { LiveRow, LiveStore } from './live-store.ts'
 
 /** For those who follow again after a lost connection. */
 const KEPT_ROWS = 5_000
-const GAP = 'gap'
 
 export function liveStore({ db, write }: Engine): LiveStore {
-  const revisionOf = async (noun: string) =>
-    (await db.selectFrom('revisions').select('revision').where('noun', '=', noun).executeTakeFirstOrThrow()).revision
-
   return {
-    ask: (until_ms, now_ms) =>
+    ask: (process_id, until_ms, now_ms) =>
       write(
         async (rows) => {
-          // The row is written first, so that of two who ask at once the second one sees the first.
-          const before = await add(rows, 'live_followed', 0)
+          const own = await rows
+            .selectFrom('live_followers')
+            .select('until_ms')
+            .where('process_id', '=', process_id)
+            .executeTakeFirst()
           await rows
-            .updateTable('revisions')
-            .set({ revision: Math.max(before, until_ms) })
-            .where('noun', '=', 'live_followed')
+            .insertInto('live_followers')
+            .values({ process_id, until_ms })
+            .onConflict((conflict) => conflict.column('process_id').doUpdateSet({ until_ms }))
             .execute()
-          if (before > now_ms) return
-          await appendRows(rows, [{ at_ms: now_ms, type: GAP, project_id: null, text: '{}' }])
+          if (own && own.until_ms > now_ms) return true
+          await rows.deleteFrom('live_followers').where('until_ms', '<', now_ms).execute()
           await bumpRevision(rows)
+          return false
         },
         { is_synced: false },
       ),
 
-    askedUntil: () => revisionOf('live_followed'),
+    async askedUntil(process_id) {
+      const row = await db
+        .selectFrom('live_followers')
+        .select(({ fn }) => fn.max('until_ms').as('until_ms'))
+        .where('process_id', '!=', process_id)
+        .executeTakeFirst()
+      return Number(row?.until_ms ?? 0)
+    },
+
     append: (events) => write((rows) => appendRows(rows, events), { is_synced: false }),
 
     after: (sequence, limit) =>
@@ -42,14 +50,26 @@ export function liveStore({ db, write }: Engine): LiveStore {
         .limit(limit)
         .execute(),
 
-    last: () => revisionOf('live_events'),
+    async last() {
+      const row = await db
+        .selectFrom('revisions')
+        .select('revision')
+        .where('noun', '=', 'live_events')
+        .executeTakeFirstOrThrow()
+      return row.revision
+    },
   }
 }
 
-/** The row of revisions is locked until the commit: a reader never sees a later row before an earlier one. */
 async function appendRows(rows: Write, events: readonly Omit<LiveRow, 'sequence'>[]): Promise<void> {
   if (events.length === 0) return
-  const last = await add(rows, 'live_events', events.length)
+  // The row is locked until the commit: a reader never sees a later row before an earlier one.
+  const { revision: last } = await rows
+    .updateTable('revisions')
+    .set((revisions) => ({ revision: revisions('revision', '+', events.length) }))
+    .where('noun', '=', 'live_events')
+    .returning('revision')
+    .executeTakeFirstOrThrow()
   const first = last - events.length + 1
   await rows
     .insertInto('live_events')
@@ -59,14 +79,4 @@ async function appendRows(rows: Write, events: readonly Omit<LiveRow, 'sequence'
     .deleteFrom('live_events')
     .where('sequence', '<=', last - KEPT_ROWS)
     .execute()
-}
-
-async function add(rows: Write, noun: string, by: number): Promise<number> {
-  const row = await rows
-    .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', by) }))
-    .where('noun', '=', noun)
-    .returning('revision')
-    .executeTakeFirstOrThrow()
-  return row.revision
 }

@@ -1,15 +1,28 @@
-/** What processes tell each other of what happens, while somebody follows it. */
+/** What processes tell each other of what happens, while it is followed in another process. */
 
-/** `text`: JSON. `gap`: nobody followed before it, so events were not stored. */
-export type LiveRow = { sequence: number; at_ms: number; type: string; project_id: string | null; text: string }
+/**
+ * `text`: JSON. `process_id` and `number`: of the process in which it happened, and among its events; null where an earlier
+ * version wrote it. `late` 1: it had happened before the process began to write.
+ */
+export type LiveRow = {
+  sequence: number
+  at_ms: number
+  type: string
+  project_id: string | null
+  text: string
+  process_id: string | null
+  number: number | null
+  late: number | null
+}
 
 export type LiveStore = {
   /**
-   * Asks all processes to store their events until then, in unix milliseconds. Where nobody had asked, they notice a change
-   * of the tokens' revision, and a row of type `gap` begins.
+   * Asks the other processes to store their events until then, in unix milliseconds. Where this process had not asked, they
+   * notice a change of the tokens' revision. Resolves with whether it had.
    */
-  ask(until_ms: number, now_ms: number): Promise<void>
-  askedUntil(): Promise<number>
+  ask(process_id: string, until_ms: number, now_ms: number): Promise<boolean>
+  /** Until when a process other than this one has asked; 0: none has. */
+  askedUntil(process_id: string): Promise<number>
   /** In the order of their sequence for every reader. Keeps some thousand rows. */
   append(rows: readonly Omit<LiveRow, 'sequence'>[]): Promise<void>
   /** In order. */
