@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { storedToken } from '../../test/kit/accounts.ts'
 import { ENGINES, type Engine } from '../../test/kit/engines.ts'
 import { LATER_MIGRATION, type MigrationPlan } from '../../test/kit/migrating-process.ts'
+import { LAST, UNDO_LAST } from '../../test/kit/undo-migrations.ts'
 import { MIGRATIONS } from './migrate.ts'
 import { openStore } from './open-store.ts'
 import { schemaProblem } from './schema-state.ts'
@@ -84,15 +85,14 @@ for (const engine of ENGINES) {
 
     test('a manual store is not migrated by a start, and says what to run', async () => {
       await (await open()).close()
-      const [last = ''] = Object.keys(MIGRATIONS).slice(-1)
-      await run(`drop table task_steps; delete from kysely_migration where name = '${last}'`)
+      await run(UNDO_LAST)
       await expect(openStore({ url: url(), mode: 'manual' })).rejects.toThrow(
         `schema older than this build: the database has ${BUILD - 1}, this build needs ${BUILD}; run gatehouse migrate apply`,
       )
       const state = await schemaOf(url())
-      expect(state).toMatchObject({ status: 'older', database: BUILD - 1, pending: [last] })
+      expect(state).toMatchObject({ status: 'older', database: BUILD - 1, pending: [LAST] })
       const [planned] = await planOf(url(), state)
-      expect(planned?.statements.join()).toStartWith('create table "task_steps"')
+      expect(planned?.statements.join()).toMatch(/^(create|alter) /)
       await openAgain()
       expect(await schemaOf(url())).toMatchObject({ status: 'current', pending: [], oldest: expect.any(Number) })
     })
