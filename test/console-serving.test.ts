@@ -8,6 +8,7 @@ import { buildConsole } from '../scripts/build-console.ts'
 import { DEFAULT_ADMIN } from '../src/config/config.ts'
 import type { Context } from '../src/http/context.ts'
 import { consoleRoutes } from '../src/site/console-routes.ts'
+import { OWNER } from './kit/admin.ts'
 import { startGateway } from './kit/gateway.ts'
 
 let home: string
@@ -131,6 +132,39 @@ describe('where the admin API has a listener of its own', () => {
     const request = new Request('http://gatehouse.test/console')
     const there = await gateway.instance.fetch(request, { address: '127.0.0.1', isAdmin: true })
     expect(there.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  })
+})
+
+describe('a login link and the cookie of a session', () => {
+  const settings = { admin: { ...DEFAULT_ADMIN, port: 1 } }
+  async function ask(gateway: Awaited<ReturnType<typeof startGateway>>, origin: string, peer: { isAdmin?: true }) {
+    const headers = { authorization: `Bearer ${OWNER}`, 'content-type': 'application/json', host: new URL(origin).host }
+    const order = { method: 'POST', headers, body: JSON.stringify({ name: 'Ann', role: 'viewer' }) }
+    const address = { address: '127.0.0.1', ...peer }
+    const made = await gateway.instance.fetch(new Request(`${origin}/admin/v1/login-links`, order), address)
+    const { link } = (await made.json()) as { link: string }
+    const login = {
+      ...order,
+      body: JSON.stringify({ link: link.split('#')[1] }),
+      headers: { ...headers, 'x-gatehouse-csrf': '1' },
+    }
+    const response = await gateway.instance.fetch(new Request(`${origin}/admin/v1/login`, login), address)
+    expect(response.status).toBe(200)
+    return [link.split('#')[0], /; Secure/i.test(response.headers.get('set-cookie') ?? '')]
+  }
+  const base_url = 'https://api.example.com'
+
+  it('are for the address of the admin listener, and not for that of the clients', async () => {
+    await using gateway = await startGateway({ ...settings, admin_token: OWNER, server: { base_url } })
+    const own = await ask(gateway, 'http://10.0.0.5:9090', { isAdmin: true })
+    expect(own).toEqual(['http://10.0.0.5:9090/console', false])
+    // A proxy leads to the listener, with the host of the clients.
+    expect(await ask(gateway, 'http://api.example.com', { isAdmin: true })).toEqual([`${base_url}/console`, true])
+  })
+
+  it('are for `server.base_url` where the admin API has no listener of its own', async () => {
+    await using gateway = await startGateway({ admin_token: OWNER, server: { base_url } })
+    expect(await ask(gateway, 'http://10.0.0.5:8080', {})).toEqual([`${base_url}/console`, true])
   })
 })
 

@@ -111,8 +111,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   })
   const projects = createProjects({ store: store.projects, clock, onChange: tokens.projectChanged })
   const guardedFetch = createGuardedFetch({ clock })
-  const [media, tokenizer] = [createMedia({ guardedFetch }), createTokenizer({ clock })]
-  const router = createRouter({ clock, log })
+  const media = createMedia({ guardedFetch })
+  const [tokenizer, router] = [createTokenizer({ clock }), createRouter({ clock, log })]
   const control = createControl({ store, router, catalogue, config: () => live, environment, clock, log })
   const process_id = `gw_${randomAlphanumerics(16)}`
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
@@ -128,8 +128,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const first_token = await startAccounts(config, { tokens, declare: parts.is_idle ? async () => {} : declare })
   await supply.apply(config)
 
-  const observed = { process_id, store, accountStores, telemetry, metering, config: () => live }
-  const observation = createObservation({ ...observed, clock, log })
+  const observation = createObservation({ store, accountStores, config: () => live, telemetry, metering, clock, log })
   const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Context, FinishedRequest } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
 import { createAccessLog } from '../observe/requests/access-log.ts'
 import { contentsKeys, createContentsLog, readContents } from '../observe/requests/contents-log.ts'
 import { createLiveEvents, type LiveEvents } from '../observe/requests/live-events.ts'
@@ -46,13 +47,11 @@ type ObservationParts = {
   telemetry?: Telemetry | undefined
   /** Absent: nothing is counted. */
   metering?: Metering | undefined
-  process_id: string
   clock: Clock
   log: Log
 }
 
 export function createObservation({
-  process_id,
   store,
   accountStores,
   config,
@@ -86,7 +85,13 @@ export function createObservation({
     const { suppressed, ...rows } = requestLog.health()
     return { sinks: [{ sink: 'store', ...rows }, ...sinks.health()], suppressed }
   })
-  const live = createLiveEvents({ process_id, store: store.live, audit: store.audit, clock, log })
+  const live = createLiveEvents({
+    process_id: randomAlphanumerics(16),
+    store: store.live,
+    audit: store.audit,
+    clock,
+    log,
+  })
   accountStores.onRevision(live.revised)
   const recorders: Recorder[] = [createAccessLog({ log }), requestLog.record, live.record]
   const keys = contentsKeys(config())

@@ -80,6 +80,8 @@ export type Context = {
   is_explained: boolean
   /** The client's address. */
   address: string
+  /** `isAdmin`: it has connected to the listener of the admin API. */
+  readonly peer?: { readonly isAdmin?: true }
   /** When it arrived, by the steady clock. */
   arrived: number
   note: AccessNote

@@ -1,6 +1,6 @@
 /** The admin API's sessions: login by a one-time link, logout, and the list. */
 import Type from 'typebox'
-import { requestBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
+import { adminBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { assertSameOrigin, setCookie } from '../../http/session-cookie.ts'
@@ -72,7 +72,7 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
   const readLogin = bodyReader(Login, { ...parts, max_bytes: 4_096 })
   const readLinkOrder = bodyReader(LoginLinkOrder, parts)
   const tag = 'Admin'
-  const isSecure = ({ request }: Context) => requestBaseUrl(request, parts.settings).startsWith('https:')
+  const isSecure = (context: Context) => adminBaseUrl(context, parts.settings).startsWith('https:')
 
   async function login(context: Context): Promise<Response> {
     assertSameOrigin(context.request, hostsOf(context))
@@ -111,7 +111,7 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
     const order = { person, seconds: valid_seconds ?? LINK_SECONDS }
     const { secret, expires_at } = await sessions.createLink(originOf(context), order)
     return Response.json({
-      link: `${requestBaseUrl(context.request, parts.settings)}/console#${secret}`,
+      link: `${adminBaseUrl(context, parts.settings)}/console#${secret}`,
       expires_at,
     })
   }

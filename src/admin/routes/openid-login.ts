@@ -1,7 +1,7 @@
 /** The admin API's login with an OpenID provider: the way there, and the way back. */
 import Type from 'typebox'
 import type { ServerSettings } from '../../config/config.ts'
-import { requestBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
+import { adminBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { loginCookie, setCookie, setLoginCookie } from '../../http/session-cookie.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -36,7 +36,7 @@ const MAX_QUERY = 8_192
 
 export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: OidcRouteParts): Route[] {
   const tag = 'Admin'
-  const addressOf = ({ request }: Context) => requestBaseUrl(request, settings)
+  const addressOf = (context: Context) => adminBaseUrl(context, settings)
   const isSecure = (context: Context) => addressOf(context).startsWith('https:')
 
   async function begin(context: Context): Promise<Response> {

@@ -1,6 +1,7 @@
 /** Query parameters and headers of task requests, and the address at which the client reached the gateway. */
 import Type from 'typebox'
 import type { ServerSettings } from '../../../config/config.ts'
+import type { Context } from '../../../http/context.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Parameter } from '../../../spec/operation.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../../spec/task.ts'
@@ -76,6 +77,16 @@ export function requestBaseUrl(request: Request, settings: ServerSettings): stri
   const scheme = header('x-forwarded-proto').toLowerCase()
   const host = header('x-forwarded-host')
   return `${scheme === 'http' || scheme === 'https' ? `${scheme}:` : here.protocol}//${HOST.test(host) ? host : here.host}`
+}
+
+/**
+ * Where a browser has reached the console and the admin API. `server.base_url` is that of the clients, at which a listener
+ * of the admin API's own does not answer, unless a proxy leads there with its host.
+ */
+export function adminBaseUrl({ request, peer }: Pick<Context, 'request' | 'peer'>, settings: ServerSettings): string {
+  const { base_url } = settings
+  const isAtBase = base_url !== undefined && request.headers.get('host') === new URL(base_url).host
+  return requestBaseUrl(request, peer?.isAdmin && !isAtBase ? { ...settings, base_url: undefined } : settings)
 }
 
 export const WAIT_PARAMETER: Record<string, Parameter> = {
