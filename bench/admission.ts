@@ -149,7 +149,11 @@ const print = (name: string, { us, asked }: { us: number; asked: number }) =>
 
 print('no limits', await measure([]))
 print('six limits', await measure([limiter]))
-const budgetGate = createBudgetGate({ budgets, refusesUnknown: () => false, holdsLikely: () => false, clock })
+const budgetGate = createBudgetGate({
+  budgets,
+  config: () => ({ ...settings, ledger: { unknown_price: 'allow' } }),
+  clock,
+})
 print('three budgets', await measure([budgetGate]))
 print('both', await measure([limiter, budgetGate]))
 await limiter.close()

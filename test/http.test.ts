@@ -1,9 +1,9 @@
 /** HTTP for all routes: request ids, callers, paths, errors, CORS, the log, and close. */
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_SERVER, type ServerSettings } from '../src/config/config.ts'
+import { eventStream } from '../src/families/shared/event-stream.ts'
 import { type Authenticate, createApp } from '../src/http/app.ts'
 import type { Context, Route } from '../src/http/context.ts'
-import { eventStream } from '../src/http/event-stream.ts'
 import { createLog } from '../src/kit/log.ts'
 import { createAccessLog } from '../src/observe/requests/access-log.ts'
 import { createRequests } from '../src/observe/requests/requests.ts'

@@ -1,4 +1,5 @@
 /** Budgets as a gate: a call is admitted if the most that it can cost is left in every budget that it counts towards. */
+import type { Config } from '../config/config.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { mostOf } from '../models/prices.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -11,15 +12,22 @@ import { withOutput, withShorterAnswer } from './shorter-answer.ts'
 
 type BudgetGateParts = {
   budgets: Pick<Budgets, 'admit' | 'mayApply'>
-  /** Whether a call is refused whose price is not known, where it counts towards a budget. */
-  refusesUnknown(): boolean
-  /** Whether calls hold what they probably cost, as far as that is known, instead of the most that they can cost. */
-  holdsLikely(): boolean
+  /** Another object after a reload. */
+  config(): Pick<Config, 'budgets'> & { ledger: Pick<Config['ledger'], 'unknown_price'> }
   clock: Clock
 }
 
-export function createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }: BudgetGateParts): Gate {
+export function createBudgetGate({ budgets, config, clock }: BudgetGateParts): Gate {
   const outputs = createLikelyOutputs()
+
+  /** Whether a call is refused whose price is not known, where it counts towards a budget. */
+  const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
+
+  /** Whether calls hold what they probably cost, as far as that is known, instead of the most that they can cost. */
+  function holdsLikely(): boolean {
+    const { budgets: configured } = config()
+    return !Array.isArray(configured) && configured.hold === 'likely'
+  }
 
   /** What a call is to hold. */
   function unitsOf({ call, model, estimate: { most } }: AdmissionRequest): Units {

@@ -224,3 +224,16 @@ export type CallRecord = {
   /** Tells the router that the response of the serving attempt has ended: with an error where it broke. */
   serving?: ServingAttempt | undefined
 }
+
+/** Every method is optional: a subscriber implements what it needs. */
+export type CallSubscriber = Partial<CallEvents>
+
+export type CallEvents = {
+  started(record: CallRecord): void
+  attemptStarted(record: CallRecord, attempt: Attempt): void
+  attemptFailed(record: CallRecord, attempt: Attempt, error: unknown): void
+  /** The first part of a streamed response is sent to the client. */
+  firstByte(record: CallRecord): void
+  /** Exactly once for each call that was refused or sent, after its usage was given to the ledger. */
+  finished(record: CallRecord): void
+}

@@ -5,9 +5,8 @@ import type { Clock } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { AttemptAdmission } from './admission.ts'
-import type { Call, CallRecord, Gate, Plan } from './call.ts'
+import type { Call, CallEvents, CallRecord, Gate, Plan } from './call.ts'
 import { mayHaveCharged, noteDoubt } from './entries.ts'
-import type { CallEvents } from './events.ts'
 import {
   type AnyMeter,
   type ByTarget,

@@ -5,9 +5,8 @@ import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import { NO_UNITS, type Units } from '../spec/usage.ts'
 import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
 import { releaseHolds } from './admission.ts'
-import type { CallRecord, DoubtfulAttempt, Meter } from './call.ts'
+import type { CallEvents, CallRecord, CallSubscriber, DoubtfulAttempt, Meter } from './call.ts'
 import { callEntry, hasCounted, lostEntry, mayHaveCharged, noteDoubt } from './entries.ts'
-import type { CallEvents } from './events.ts'
 import { noteEnd } from './fallback.ts'
 import type { AnyMeter } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
@@ -253,4 +252,46 @@ function noteError(record: CallRecord, thrown: unknown): void {
     record.error = thrown.code
     record.upstream_status = thrown.detail.upstream_status
   } else record.error = 'internal_error'
+}
+
+const EVENTS = ['started', 'attemptStarted', 'attemptFailed', 'firstByte', 'finished'] as const
+
+/** One object that calls every subscriber in order. An exception in a subscriber is logged; the others are still called. */
+export function publishTo(subscribers: readonly CallSubscriber[], log: Log): CallEvents {
+  const events: Partial<Record<keyof CallEvents, (record: never, attempt: never, error: never) => void>> = {}
+  for (const name of EVENTS) {
+    const listeners = subscribers.flatMap((subscriber) => {
+      const listener = subscriber[name]?.bind(subscriber) as ((...values: unknown[]) => void) | undefined
+      return listener ? [listener] : []
+    })
+    // Parameters and not a list of them: this is called several times a call.
+    events[name] = (record: unknown, attempt: unknown, error: unknown) => {
+      for (const listener of listeners) {
+        try {
+          listener(record, attempt, error)
+        } catch (thrown) {
+          log.error('a subscriber of call events failed', { call_event: name }, thrown)
+        }
+      }
+    }
+  }
+  const all = events as CallEvents
+  return {
+    ...all,
+    finished(record) {
+      all.finished(record)
+      if (record.call.atEnd) callAtEnd(record, log)
+    },
+  }
+}
+
+/** Calls what was added by `whenEnded`. */
+function callAtEnd(record: CallRecord, log: Log): void {
+  for (const work of record.call.atEnd ?? []) {
+    try {
+      work(record)
+    } catch (thrown) {
+      log.error('what was to be done at the end of a call failed', { request_id: record.call.request_id }, thrown)
+    }
+  }
 }

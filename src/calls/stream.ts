@@ -89,7 +89,7 @@ export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableI
     const last = end(usage)
     await store?.()
     // Once its usage is known without an estimate, it is recorded within this turn of the event loop.
-    if (settlements.isAwaited() || record.entries) await settled
+    if (record.entries || settlements.isAwaited()) await settled
     this.#isOver = true
     return last === '' ? OVER : { done: false, value: last }
   }

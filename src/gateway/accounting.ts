@@ -108,7 +108,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
       now: clock.now,
       onUnreadable: (path, cause) => log.error('spooled ledger entries could not be read', { path }, cause),
     }),
-    isDurable,
+    settings: config,
     process_id,
     onUsed,
     budgets,
@@ -120,15 +120,10 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const shared = limit_store === 'memory' ? undefined : { store: store.rateLimits, process_id, valkey: inValkey }
   const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, close: ledger.closeCall, clock, log })
-  const refusesUnknown = () => config().ledger.unknown_price === 'refuse'
-  const holdsLikely = () => {
-    const { budgets: configured } = config()
-    return !Array.isArray(configured) && configured.hold === 'likely'
-  }
   let closing: Promise<void> | undefined
   const gates = [
     rateLimiter,
-    createBudgetGate({ budgets, refusesUnknown, holdsLikely, clock }),
+    createBudgetGate({ budgets, config, clock }),
     createOpenCallGate({ isDurable, open: openCalls.open, raise: openCalls.raise, close: ledger.closeCall, clock }), // the last one
   ]
   return {

@@ -1,5 +1,5 @@
 /** Connects all that records requests and calls: the access log, the request log, metrics, traces. Recorders never delay a call. */
-import type { CallSubscriber } from '../calls/events.ts'
+import type { CallSubscriber } from '../calls/call.ts'
 import type { Config } from '../config/config.ts'
 import type { Context, FinishedRequest } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'

@@ -131,6 +131,10 @@ function afterAlone(ms: number, work: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
+/** The time by the steady clock, at a distance from it that its owner corrects: it jumps by nothing else. */
+export const shiftedNow = (clock: Clock, shift: { readonly offset: number }) => (): number =>
+  Math.round(clock.steady() + shift.offset)
+
 export const unixSeconds = (clock: Clock): number => Math.floor(clock.now() / 1000)
 
 /** Resolves after `ms`; rejects with the signal's reason when it is aborted first. */

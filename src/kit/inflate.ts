@@ -92,15 +92,14 @@ export function inflate(source: ByteReader, coding: Coding): ByteReader {
   }
 }
 
-const NO_BODY: ByteReader = {
+export const NO_BODY: ByteReader = {
   read: () => Promise.resolve({ done: true, value: undefined }),
   cancel: () => Promise.resolve(),
 }
 
-/** The body after decompression. `coding`: undefined where it is not compressed. Throws InflateError for an unknown one. */
-export function decodedReader(plain: ByteReader | undefined, coding: string | undefined): ByteReader {
-  if (!plain) return NO_BODY
-  if (coding === undefined) return plain
-  if (isCoding(coding)) return inflate(plain, coding)
+/** The body after decompression. Throws InflateError for an unknown coding. */
+export function decodedReader(body: { getReader(): ByteReader } | null, coding: string): ByteReader {
+  if (!body) return NO_BODY
+  if (isCoding(coding)) return inflate(body.getReader(), coding)
   throw new InflateError(`has the content-encoding "${coding.slice(0, 40)}", which was not requested`)
 }

@@ -1,6 +1,6 @@
 /** The clock of stored due times: that of the database where it has one, so that all gateways agree, and without jumps. */
 import { uptime } from 'node:os'
-import { type Clock, systemClock } from '../kit/clock.ts'
+import { type Clock, shiftedNow, systemClock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Store } from './store.ts'
 import { type DueTimes, DueTimesMoved } from './tasks/due-times.ts'
@@ -25,7 +25,7 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
   const { now: databaseNow } = dueTimes
   const ownOffset = () => clock.now() - clock.steady()
   let moves = await dueTimes.moves()
-  let [offset] = await measure()
+  const shift = { offset: (await measure())[0] }
   let suspended = suspended_ms()
   let read_at = clock.steady()
   let aligning: Promise<void> | undefined
@@ -39,12 +39,12 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
   }
 
   async function follow([least, most]: [number, number]): Promise<void> {
-    const change = Math.min(Math.max(offset, least), most) - offset
+    const change = Math.min(Math.max(shift.offset, least), most) - shift.offset
     const before = suspended
     suspended = suspended_ms()
     const slept = suspended - before >= STEP_MILLISECONDS ? suspended - before : 0
     const step = Math.round(change - slept)
-    offset += change
+    shift.offset += change
     if (Math.abs(step) < STEP_MILLISECONDS) return
     is_moving = true
     try {
@@ -52,7 +52,7 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
       moves = moved ? moves + 1 : await dueTimes.moves()
       log.warn('the clock was set', { seconds: step / 1000, moved_due_times: moved })
     } catch (error) {
-      offset -= change // the next alignment tries again
+      shift.offset -= change // the next alignment tries again
       suspended = before
       throw error
     } finally {
@@ -73,7 +73,7 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
   }
 
   return {
-    now: () => Math.round(clock.steady() + offset),
+    now: shiftedNow(clock, shift),
     // While they are moved, the time is that of after.
     moves: () => (is_moving ? moves + 1 : moves),
     realign() {
@@ -86,7 +86,8 @@ export async function createStoreClock({ clock, dueTimes, log, suspended_ms }: S
     after: clock.after,
     align() {
       if (aligning) return aligning
-      if (databaseNow ? clock.steady() - read_at < READ_MILLISECONDS : isClose(ownOffset(), offset)) return undefined
+      if (databaseNow ? clock.steady() - read_at < READ_MILLISECONDS : isClose(ownOffset(), shift.offset))
+        return undefined
       aligning = readAndFollow().finally(() => {
         aligning = undefined
       })

@@ -1,7 +1,7 @@
 /** The admin API's live events: a stream that lasts as long as its reader may read it. */
 import Type from 'typebox'
 import type { ServerSettings } from '../../config/config.ts'
-import { storedStream } from '../../families/shared/stream-response.ts'
+import { storedStream } from '../../families/shared/event-stream.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { LiveEvents } from '../../observe/requests/live-events.ts'

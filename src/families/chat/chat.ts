@@ -19,9 +19,8 @@ import { affinityOf } from './affinity.ts'
 import { cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { captured } from './captured.ts'
 import type { Framing } from './dialects/dialect.ts'
-import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
-import { type ChatMeter, createMeter } from './meter.ts'
+import { type ChatMeter, createMeter, estimateChat } from './meter.ts'
 import {
   assertAllowed,
   type PassthroughRequest,
@@ -31,8 +30,7 @@ import {
   sendWhole,
   targetsFor,
 } from './passthrough.ts'
-import { watchSecrets } from './secret-watch.ts'
-import { type ResponseContext, translated, type Whole } from './translate.ts'
+import { type ResponseContext, translated, type Whole, watchSecrets } from './translate.ts'
 
 /** A chat request, decoded from a client's protocol. */
 export type ChatInput = {

@@ -13,7 +13,7 @@ import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../../spec/image-request.ts'
 import { TaskCreated } from '../../spec/task.ts'
 import { readUserFields } from '../shared/call-options.ts'
-import { callStream } from '../shared/stream-response.ts'
+import { callStream } from '../shared/event-stream.ts'
 import { IMAGE_TASKS, orderImages } from '../tasks/routes/image-tasks.ts'
 import { requestBaseUrl } from '../tasks/routes/request-parameters.ts'
 import { linksToTask, TASK_ERROR_FORMAT, type TaskApiParts } from '../tasks/routes/task-api.ts'

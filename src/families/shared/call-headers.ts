@@ -5,6 +5,7 @@ import { targetName } from '../../calls/routing/target-state.ts'
 import type { ServerSettings } from '../../config/config.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { headerValue } from '../../kit/header-value.ts'
+import type { Target } from '../../providers/provider.ts'
 import { nanoText } from '../../spec/price.ts'
 import { CACHE_HEADER, SIMILARITY_HEADER } from './call-options.ts'
 import { explanationText, HEADER_CHARACTERS } from './explanation.ts'
@@ -37,8 +38,8 @@ function addRoutingHeaders(headers: Headers, record: CallRecord, { show_target, 
   if (record.cache_similarity !== undefined) {
     headers[SIMILARITY_HEADER] = (Math.floor(record.cache_similarity * 100) / 100).toFixed(2)
   }
-  const target = record.target ? targetName(record.target) : record.cache_target
-  if (show_target && target !== undefined) headers['x-gatehouse-target'] = headerValue(target)
+  const target = shownTarget(record)
+  if (show_target && target !== undefined) headers['x-gatehouse-target'] = target
   if (show_target && (record.target !== undefined || record.cache === 'hit')) {
     headers['x-gatehouse-attempts'] = String(record.attempts.length)
   }
@@ -51,6 +52,18 @@ function addRoutingHeaders(headers: Headers, record: CallRecord, { show_target, 
   }
   const explanation = record.call.is_explained ? explanationText(record, HEADER_CHARACTERS) : undefined
   if (explanation !== undefined) headers['x-gatehouse-explain'] = explanation
+}
+
+/** The names of targets as header values. */
+const shownNames = new WeakMap<Target, string>()
+
+function shownTarget({ target, cache_target }: CallRecord): string | undefined {
+  if (!target) return cache_target && headerValue(cache_target)
+  const known = shownNames.get(target)
+  if (known !== undefined) return known
+  const name = headerValue(targetName(target))
+  shownNames.set(target, name)
+  return name
 }
 
 /** In units of the ledger's currency, as a decimal number. */

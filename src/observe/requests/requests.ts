@@ -1,6 +1,5 @@
 /** Joins each request that has ended with its call, and gives lists of them to the recorders, off the path of calls. */
-import type { CallRecord } from '../../calls/call.ts'
-import type { CallSubscriber } from '../../calls/events.ts'
+import type { CallRecord, CallSubscriber } from '../../calls/call.ts'
 import type { FinishedRequest } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'

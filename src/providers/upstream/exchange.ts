@@ -1,6 +1,6 @@
 /** One request to an upstream and its response: what may end it early, and a body that is read within its limits. */
 import { type Clock, TimeLimited } from '../../kit/clock.ts'
-import { type ByteReader, decodedReader, InflateError } from '../../kit/inflate.ts'
+import { type ByteReader, decodedReader, InflateError, NO_BODY } from '../../kit/inflate.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { LateReads } from './late-reads.ts'
 import { type BodyScrubber, type SecretScrubber, scrubHeaders } from './secret-scrubber.ts'
@@ -169,7 +169,8 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
       this.#waitingSince = this.#clock.steady()
       if (!this.isTimed) this.startTimer(this.#clock, this.request.timeouts.idle_seconds * 1000)
     }
-    this.#reader ??= decodedReader(this.#raw.body?.getReader(), this.#coding)
+    const { body } = this.#raw
+    this.#reader ??= this.#coding === undefined ? (body?.getReader() ?? NO_BODY) : decodedReader(body, this.#coding)
     return this.#reader.read()
   }
 
@@ -271,8 +272,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     this.end(new GatewayError('client_closed_request', 'The response was no longer needed.'))
     this.#finish()
     // The abort has errored the body already: the rejection of this call is irrelevant and must not go unhandled.
-    const ignored = this.#reader ? this.#reader.cancel() : this.#response?.body?.cancel()
-    ignored?.catch(() => {})
+    void (this.#reader ?? this.#response?.body)?.cancel().catch(() => {})
   }
 
   /** One timer for the whole stream, rearmed when it fires: a timer for each read would cost more than the read. */

@@ -10,7 +10,7 @@ import { type OutputItem, visibleItem } from '../../../protocols/responses/clien
 import { ResponsesAnswer, ResponsesEvent } from '../../../protocols/responses/client/schema.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { JsonObject } from '../../../spec/task.ts'
-import { storedStream } from '../../shared/stream-response.ts'
+import { storedStream } from '../../shared/event-stream.ts'
 import { PAGE_PARAMETERS, parsePage } from '../../tasks/routes/request-parameters.ts'
 import type { Background } from '../background-responses.ts'
 import { LINKS_TO_RESPONSE } from '../dialects/responses.ts'

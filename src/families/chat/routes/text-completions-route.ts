@@ -6,7 +6,7 @@ import { parseTextCompletion, type TextCompletionInput } from '../../../protocol
 import { withRoutingFields } from '../../../spec/routing-fields.ts'
 import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../../../spec/text-completion.ts'
 import { readUserField, requestedModel, takeRoutingFields } from '../../shared/call-options.ts'
-import { callStream } from '../../shared/stream-response.ts'
+import { callStream } from '../../shared/event-stream.ts'
 import { createTextCompletions } from '../text-completions.ts'
 import { CHAT_ERRORS, type ChatRouteParts } from './chat-route.ts'
 

@@ -8,8 +8,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { type ChatChunk, type ChatCompletion, type ChunkChoice, OPENROUTER } from '../../shared/canonical.ts'
 import { isDoneMark, payloadOf } from '../../shared/chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/bytes.ts'
-import { Templates } from '../../shared/passthrough/event-template.ts'
+import { fromBytes, nothingYet, pushed, receiveText, Templates, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,

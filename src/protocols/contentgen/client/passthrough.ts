@@ -7,8 +7,8 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
 import { payloadOf } from '../../shared/chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../shared/passthrough/event-slots.ts'
+import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,

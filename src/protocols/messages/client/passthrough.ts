@@ -6,7 +6,7 @@ import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { payloadOf } from '../../shared/chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/bytes.ts'
+import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,

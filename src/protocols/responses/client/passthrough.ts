@@ -6,8 +6,8 @@ import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { payloadOf } from '../../shared/chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/bytes.ts'
 import { createSlots, type Member, type Slots } from '../../shared/passthrough/event-slots.ts'
+import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { manualClock } from '../../test/kit/clock.ts'
-import type { Outcome } from './context.ts'
+import { manualClock } from '../../../test/kit/clock.ts'
+import type { Outcome } from '../../http/context.ts'
 import { awaitStart, eventStream, type Framing } from './event-stream.ts'
 
 /** A stream over items that the test hands out one by one. */
