@@ -65,6 +65,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/crash-resume.test.ts': 50,
   'test/crash.test.ts': 135,
   'test/deep-json.test.ts': 27,
+  'test/deploy/helm.test.ts': 5, // where helm is installed
   'test/drain.test.ts': 8, // starts processes and stops them
   'test/durability.test.ts': 4, // starts processes and kills them
   'test/embeddings.test.ts': 7,

@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { DEPLOY, findTool, runTool } from './deploy/tools.ts'
 import { NGINX } from './kit/nginx.ts'
 
-const DEPLOY = join(import.meta.dir, '../deploy')
 const FILES = {
   nginx: 'nginx/gatehouse.conf',
   caddy: 'caddy/Caddyfile',
@@ -15,25 +15,12 @@ const FILES = {
 }
 const sample = (name: keyof typeof FILES): string => readFileSync(join(DEPLOY, FILES[name]), 'utf8')
 
-const found = (name: string) => {
-  const path = Bun.which(name, { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` })
-  if (path === null) process.stderr.write(`The sample for ${name} is not checked by ${name}, which is not installed.\n`)
-  return path
-}
-const [CADDY, HAPROXY, ENVOY, SYSTEMD] = [found('caddy'), found('haproxy'), found('envoy'), found('systemd-analyze')]
+const [CADDY, HAPROXY, ENVOY] = (['caddy', 'haproxy', 'envoy'] as const).map((name) => findTool(name, FILES[name]))
+const SYSTEMD = findTool('systemd-analyze', 'deploy/gatehouse.service')
+const HADOLINT = findTool('hadolint', 'deploy/Dockerfile')
 
 async function expectAccepted(command: string[]): Promise<void> {
-  const child = Bun.spawn(command, {
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
-    env: { ...process.env, HOME: tmpdir() },
-  })
-  const [out, err, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
+  const { code, out, err } = await runTool(command)
   expect({ code, text: code === 0 ? '' : out + err }).toEqual({ code: 0, text: '' })
 }
 
@@ -73,6 +60,26 @@ describe('the sample for', () => {
   it.skipIf(ENVOY === null)('Envoy is accepted by Envoy', () =>
     expectAccepted([ENVOY ?? '', '--mode', 'validate', '-c', join(DEPLOY, FILES.envoy)]),
   )
+
+  it.skipIf(HADOLINT === null)('an image is accepted by hadolint', () =>
+    expectAccepted([HADOLINT ?? '', '--no-color', join(DEPLOY, 'Dockerfile')]),
+  )
+
+  it.each([
+    ['nginx', NGINX, ['-t', '-c'], 'events {} http { server { proxy_bufering off; } }'],
+    ['Caddy', CADDY, ['validate', '--adapter', 'caddyfile', '--config'], ':8080 {\n\treverse_proxi a:1\n}'],
+    ['HAProxy', HAPROXY, ['-c', '-f'], 'frontend models\n  bind :8080\n  default_backend missing\n'],
+    ['Envoy', ENVOY, ['--mode', 'validate', '-c'], 'static_resources: { listener: [] }'],
+    ['systemd', SYSTEMD, ['security', '--offline=yes', '--threshold=20'], '[Service]\nExecStart=/bin/true\n'],
+    ['hadolint', HADOLINT, [], 'FROM debian\nRUN apt-get install curl\n'],
+  ])('%s rejects a broken one', async (name, command, args, text) => {
+    if (command === null || command === undefined) return
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-samples-'))
+    const file = join(directory, name === 'systemd' ? 'broken.service' : 'broken.yaml')
+    writeFileSync(file, text)
+    expect((await runTool([command, ...args, file])).code).not.toBe(0)
+    rmSync(directory, { recursive: true })
+  })
 
   it.each(Object.keys(FILES) as (keyof typeof FILES)[])('%s has two gateways', (name) => {
     const text = name === 'envoy' ? JSON.stringify(parse(sample(name))) : sample(name)
