@@ -209,6 +209,26 @@ export const PRESETS: Record<string, Preset> = {
 
   voyage: { kind: 'voyage', base_url: 'https://api.voyageai.com/v1', key_env: ['VOYAGE_API_KEY'], found_by_key: false },
 
+  // Vendors of audio; they have no model list that the gateway reads.
+  elevenlabs: {
+    kind: 'elevenlabs',
+    base_url: 'https://api.elevenlabs.io',
+    key_env: ['ELEVENLABS_API_KEY'],
+    found_by_key: false,
+  },
+  deepgram: {
+    kind: 'deepgram',
+    base_url: 'https://api.deepgram.com',
+    key_env: ['DEEPGRAM_API_KEY'],
+    found_by_key: false,
+  },
+  assemblyai: {
+    kind: 'assemblyai',
+    base_url: 'https://api.assemblyai.com',
+    key_env: ['ASSEMBLYAI_API_KEY'],
+    found_by_key: false,
+  },
+
   // Vendors of videos and 3D models. They have no model list, so a key alone would add a provider without models.
   fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
   replicate: {

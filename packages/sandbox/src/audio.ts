@@ -1,8 +1,9 @@
 /** The sandbox as a provider of speech and transcription: its voice is a sequence of tones, and it understands only that voice. */
 import type { Clock } from '../../../src/kit/clock.ts'
+import { sentencesOf } from '../../../src/kit/sentences.ts'
 import type { SpeechProvider, TranscriptionCall, TranscriptionProvider } from '../../../src/providers/audio.ts'
 import type { SimulatedErrors } from '../../../src/providers/provider.ts'
-import type { Transcript, TranscriptSegment, TranscriptWord } from '../../../src/spec/audio-request.ts'
+import type { Transcript, TranscriptWord } from '../../../src/spec/audio-request.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { applyDirectives, parseTextDirectives } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
@@ -55,7 +56,7 @@ export function createSandboxTranscription({ clock, errors }: AudioParts): Trans
       ...(hasTimes && duration !== undefined ? { duration } : {}),
       text: understood,
       ...(hasTimes && (times.includes('segment') || speaker.speaker)
-        ? { segments: segmentsOf(words).map((one, id) => ({ id, ...one, ...speaker })) }
+        ? { segments: sentencesOf(words).map((one, id) => ({ id, ...one, ...speaker })) }
         : {}),
       ...(format === 'verbose_json' && times.includes('word') ? { words } : {}),
       ...(directives.usage === 'none' || duration === undefined
@@ -89,17 +90,4 @@ function wordsIn(text: string): TranscriptWord[] {
     bytes += length
   }
   return words
-}
-
-/** A sentence each. */
-function segmentsOf(words: readonly TranscriptWord[]): TranscriptSegment[] {
-  const segments: TranscriptSegment[] = []
-  let open: TranscriptSegment | undefined
-  for (const { word, start, end } of words) {
-    open = open ? { ...open, end, text: `${open.text} ${word}` } : { start, end, text: word }
-    if (!/[.!?…]["')]?$/.test(word)) continue
-    segments.push(open)
-    open = undefined
-  }
-  return open ? [...segments, open] : segments
 }

@@ -63,6 +63,7 @@ export const KINDS = {
       deploymentUrls: 'Use the older addresses with `/deployments/<name>`. Default `false`.',
     },
   },
+  assemblyai: { calls: 'AssemblyAI.', environment: ['ASSEMBLYAI_API_KEY'] },
   'black-forest-labs': { calls: 'Black Forest Labs (FLUX).', environment: ['BFL_API_KEY'] },
   cohere: { calls: 'Cohere.', environment: ['COHERE_API_KEY', 'CO_API_KEY'] },
   'contentgen-compat': {
@@ -74,6 +75,8 @@ export const KINDS = {
   },
   deepinfra: { calls: 'DeepInfra.', environment: ['DEEPINFRA_API_KEY'] },
   deepseek: { calls: 'DeepSeek.', environment: ['DEEPSEEK_API_KEY'] },
+  deepgram: { calls: 'Deepgram.', environment: ['DEEPGRAM_API_KEY'] },
+  elevenlabs: { calls: 'ElevenLabs.', environment: ['ELEVENLABS_API_KEY'] },
   fal: { calls: 'fal.', environment: ['FAL_KEY', 'FAL_API_KEY'] },
   fireworks: { calls: 'Fireworks AI.', environment: ['FIREWORKS_API_KEY'] },
   google: {

@@ -57,7 +57,7 @@ export function connect<Row, Model>(
   family: Row & Family<unknown, Model>,
 ): Connection<Row, Model> {
   const { id, config, transport, kind } = parts
-  const { chat, embeddings, images, rerank, video, others, ...common } = row
+  const { chat, embeddings, images, rerank, speech, transcription, video, others, ...common } = row
   const vendor: Served<Row> = { namespace: kind, ...common, ...family, kind }
   const { baseUrl } = vendor
   const { key: configuredKey, preset: _, ...rest } = config

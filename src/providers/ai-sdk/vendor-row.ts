@@ -2,6 +2,7 @@
 import type { Provider } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import type { PackageFetch } from '../upstream/transport-fetch.ts'
+import type { SpeechFamily, SpeechModel, TranscriptionFamily, TranscriptionModel } from './audio-family.ts'
 import type { ChatFamily, ChatModel } from './chat/chat-family.ts'
 import type { ImageFamily, ImageModel } from './images/image-family.ts'
 import type { EmbeddingFamily, EmbeddingModel, RerankFamily, RerankingModel } from './text-families.ts'
@@ -47,6 +48,8 @@ type VendorRow<Package> = Endpoint & {
   embeddings?: Family<Package, EmbeddingModel> & EmbeddingFamily
   images?: Family<Package, ImageModel> & ImageFamily
   rerank?: Family<Package, RerankingModel> & RerankFamily
+  speech?: Family<Package, SpeechModel> & SpeechFamily
+  transcription?: Family<Package, TranscriptionModel> & TranscriptionFamily
   video?: Family<Package, VideoModel> & VideoFamily
   /** Families that are served without the package. */
   others?(parts: AdapterParts): Partial<Provider>

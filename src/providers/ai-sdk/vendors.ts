@@ -1,6 +1,7 @@
 /** The vendors that are served by their AI SDK packages: one row each, or the file of a vendor that needs functions. */
 import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
 import { isRecord } from '../../kit/json.ts'
+import { audioMembers } from '../chatcompat/audio.ts'
 import { textMembers } from '../chatcompat/text-providers.ts'
 import type { AdapterParts } from '../settings.ts'
 import { settingsOf } from '../settings.ts'
@@ -9,6 +10,7 @@ import { COHERE_INPUT_TYPES, OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from 
 import { type AiSdkVendor, vendor } from './vendor-row.ts'
 import { ALIBABA } from './vendors/alibaba.ts'
 import { amazonBedrock } from './vendors/amazon-bedrock.ts'
+import { ASSEMBLYAI, DEEPGRAM, ELEVENLABS } from './vendors/audio-vendors.ts'
 import { azure } from './vendors/azure.ts'
 import { BLACK_FOREST_LABS } from './vendors/black-forest-labs.ts'
 import { FAL } from './vendors/fal.ts'
@@ -21,12 +23,19 @@ import { REPLICATE } from './vendors/replicate.ts'
 import { classifyByWording, imagesIn } from './vendors/response-values.ts'
 import { XAI } from './vendors/xai.ts'
 
+/** What families without a package get, in OpenAI's shape as the preset describes it. */
+const inShapeOf = (preset: string, parts: AdapterParts) => ({
+  ...parts,
+  settings: settingsOf({ ...parts, config: { ...parts.config, preset } }),
+})
+
 /** Options that packages for OpenAI-shaped vendors pass on under these names. */
 const COMMON_OPTIONS = { user: 'user', verbosity: 'textVerbosity' } as const
 
 export const AI_SDK_VENDORS = {
   alibaba: ALIBABA,
   'amazon-bedrock': amazonBedrock,
+  assemblyai: ASSEMBLYAI,
   azure,
   'black-forest-labs': BLACK_FOREST_LABS,
   cohere: vendor({
@@ -72,6 +81,8 @@ export const AI_SDK_VENDORS = {
       modelsPath: '/models',
     },
   }),
+  deepgram: DEEPGRAM,
+  elevenlabs: ELEVENLABS,
   fal: FAL,
   fireworks: FIREWORKS,
   google: GOOGLE,
@@ -85,6 +96,7 @@ export const AI_SDK_VENDORS = {
       hasStrictSchemas: true,
       modelsPath: '/models',
     },
+    others: (parts) => audioMembers(inShapeOf('groq', parts)),
   }),
   huggingface: vendor({
     baseUrl: 'https://router.huggingface.co/v1',
@@ -119,8 +131,17 @@ export const AI_SDK_VENDORS = {
       options: () => ({ dimensions: 'outputDimension' }),
     },
     // Families that the package lacks are served in OpenAI's shape, as the preset describes them.
-    others: (parts) =>
-      textMembers({ ...parts, settings: settingsOf({ ...parts, config: { ...parts.config, preset: 'mistral' } }) }),
+    others: (parts) => textMembers(inShapeOf('mistral', parts)),
+    speech: {
+      factory: (sdk) => sdk.speech,
+      formats: { mp3: 'mp3', wav: 'wav', pcm: 'pcm', flac: 'flac', opus: 'opus' },
+    },
+    transcription: {
+      factory: (sdk) => sdk.transcription,
+      options: { temperature: 'temperature' },
+      segments: 'segments',
+      timed: () => ({ timestampGranularities: ['segment'] }),
+    },
   }),
   moonshotai: vendor({
     baseUrl: 'https://api.moonshot.ai/v1',

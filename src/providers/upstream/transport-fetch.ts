@@ -66,12 +66,14 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     delete wire.response
     delete wire.isAtEnd
     const method = methodOf(provider, init.method)
+    const { type, ...content } = await contentOf(init.body)
     const target = route({
       url: input instanceof Request ? input.url : String(input),
       headers: {
         ...Object.fromEntries(new Headers(init.headers)),
         'user-agent': 'gatehouse',
         'accept-encoding': 'identity',
+        ...(type === undefined ? {} : { 'content-type': type }),
       },
     })
     if (!target) {
@@ -89,7 +91,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       provider,
       ...target,
       method,
-      ...bodyOf(init.body),
+      ...content,
       ...(isOrder ? { order: true as const, beforeSend } : {}),
       signal,
       timeouts,
@@ -102,7 +104,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       wire.response = { status, headers, text: '' }
       return new Response(bodyFrom(response, wire), { status, headers: shown })
     }
-    if (status < 300 && /^image\//.test(headers.get('content-type') ?? '')) {
+    if (status < 300 && /^(image|audio)\//.test(headers.get('content-type') ?? '')) {
       wire.response = { status, headers, text: '' }
       return new Response(await bytesOf(provider, response), { status, headers: shown })
     }
@@ -176,9 +178,16 @@ function methodOf(provider: string, method = 'GET'): UpstreamRequest['method'] {
   throw new GatewayError('internal_error', `A request to "${provider}" had the method ${method}.`)
 }
 
-function bodyOf(body: RequestInit['body']): { body?: string | Uint8Array<ArrayBuffer> } {
+type Content = { body?: string | Uint8Array<ArrayBuffer>; type?: string }
+
+/** A form has a boundary of its own, which its type names. */
+async function contentOf(body: RequestInit['body']): Promise<Content> {
   if (body === undefined || body === null) return {}
   if (typeof body === 'string') return { body }
   if (body instanceof Uint8Array) return { body: new Uint8Array(body) }
-  throw new GatewayError('internal_error', 'A request had a body that is neither text nor bytes.')
+  if (body instanceof FormData) {
+    const form = new Response(body)
+    return { type: form.headers.get('content-type') ?? '', body: await form.bytes() }
+  }
+  throw new GatewayError('internal_error', 'A request had a body that is neither text, bytes nor a form.')
 }

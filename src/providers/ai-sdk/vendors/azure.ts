@@ -53,6 +53,18 @@ export function azure(parts: AdapterParts): AiSdkVendor {
       },
       hasStrictSchemas: true,
     },
+    speech: {
+      factory: (sdk) => sdk.speech,
+      formats: { mp3: 'mp3', opus: 'opus', aac: 'aac', flac: 'flac', wav: 'wav', pcm: 'pcm' },
+      has_speed: true,
+      has_instructions: true,
+    },
+    transcription: {
+      factory: (sdk) => sdk.transcription,
+      options: { language: 'language', prompt: 'prompt', temperature: 'temperature' },
+      segments: 'segments',
+      timed: (words) => ({ timestampGranularities: words ? ['word', 'segment'] : ['segment'] }),
+    },
     embeddings: {
       factory: (sdk) => sdk.embedding,
       maxInputs: () => OPENAI_MAX_INPUTS,

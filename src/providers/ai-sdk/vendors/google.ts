@@ -41,6 +41,7 @@ export const GOOGLE = vendor({
     (await import('@ai-sdk/google')).createGoogle({ apiKey: key, baseURL: baseUrl, fetch }),
   embeddings: { factory: (sdk) => sdk.embedding, maxInputs: () => 100, ...GOOGLE_EMBEDDINGS },
   images: { factory: (sdk) => sdk.image, ...GEMINI_IMAGES },
+  speech: { factory: (sdk) => sdk.speech, formats: { wav: 'wav', pcm: 'pcm' }, has_instructions: true },
   video: { factory: (sdk) => sdk.video, ...VIDEO },
 })
 

@@ -1,4 +1,4 @@
-/** xAI: Grok for chat, Grok Imagine for images and videos. */
+/** xAI: Grok for chat, Grok Imagine for images and videos, speech and transcription. */
 import { isRecord } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
@@ -83,6 +83,8 @@ export const XAI = vendor({
     modelsPath: '/models',
   },
   images: { factory: (sdk) => sdk.image, ...IMAGES },
+  speech: { factory: (sdk) => sdk.speech, formats: { mp3: 'mp3', wav: 'wav', pcm: 'pcm' }, has_speed: true },
+  transcription: { factory: (sdk) => sdk.transcription, options: { language: 'language' }, segments: 'words' },
   video: { factory: (sdk) => sdk.video, ...VIDEO },
 })
 
