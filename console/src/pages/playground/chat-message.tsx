@@ -1,12 +1,13 @@
 /** One message of a conversation: a question with its files, results of tools, or an answer with what it took. */
 import { memo, useState } from 'react'
 import type { ModelPrice } from '../../api/types.ts'
+import { webAddress } from '../../lib/foreign-address.ts'
 import { bytes, count, duration, money } from '../../lib/format.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Badge, Code } from '../../ui/display.tsx'
 import { TextArea } from '../../ui/field.tsx'
 import { AnswerText } from './answer-text.tsx'
-import type { Answer, Attachment, ChatMessage, ToolCall, ToolResult } from './chat-types.ts'
+import type { Answer, Attachment, ChatMessage, Source, ToolCall, ToolResult } from './chat-types.ts'
 import { costOf } from './model-limits.ts'
 
 type MessageProps = {
@@ -62,7 +63,7 @@ export function Files({ files, onRemove }: { files: Attachment[]; onRemove?: (in
 }
 
 function AnswerView({ answer, price, onResults }: Omit<MessageProps, 'message'> & { answer: Answer }) {
-  const { state, text, reasoning, tool_calls, error } = answer
+  const { state, text, reasoning, tool_calls, sources, error } = answer
   return (
     <article className="chat-turn" data-role="answer" aria-busy={state === 'running'}>
       <h3 className="row">
@@ -77,6 +78,7 @@ function AnswerView({ answer, price, onResults }: Omit<MessageProps, 'message'> 
         </details>
       )}
       {text !== '' && <AnswerText text={text} />}
+      {sources.length > 0 && <Sources sources={sources} />}
       {state === 'running' && text === '' && reasoning === '' && tool_calls.length === 0 && (
         <p className="faint">Waiting for the first token…</p>
       )}
@@ -96,6 +98,32 @@ function AnswerView({ answer, price, onResults }: Omit<MessageProps, 'message'> 
       )}
       {state !== 'running' && <Figures answer={answer} price={price} />}
     </article>
+  )
+}
+
+/** Links that name their host, since the title is the provider's. Nothing of them is loaded. */
+function Sources({ sources }: { sources: readonly Source[] }) {
+  return (
+    <section className="stack-small" aria-label="Sources">
+      <span className="small soft">Sources</span>
+      <ol className="answer-list answer-sources small" data-ordered="">
+        {sources.map(({ url, title }) => {
+          const address = webAddress(url)
+          return (
+            <li key={url}>
+              {address ? (
+                <a href={address.href} target="_blank" rel="noreferrer noopener" title={address.href}>
+                  {title || address.pathname}
+                </a>
+              ) : (
+                <span>{title || url}</span>
+              )}{' '}
+              <span className="faint">{address ? address.host : 'no address of the web'}</span>
+            </li>
+          )
+        })}
+      </ol>
+    </section>
   )
 }
 

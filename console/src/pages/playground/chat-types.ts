@@ -2,6 +2,8 @@
 export type Attachment = { name: string; type: string; size: number; data_url: string }
 export type ToolCall = { id: string; name: string; arguments: string }
 export type ToolResult = { id: string; name: string; text: string }
+/** What an answer cites. The provider chose both texts. */
+export type Source = { url: string; title: string }
 export type ChatUsage = { input: number; cached: number; output: number; reasoning: number }
 
 export type UserMessage = { role: 'user'; text: string; files: Attachment[] }
@@ -12,6 +14,7 @@ export type Answer = {
   text: string
   reasoning: string
   tool_calls: ToolCall[]
+  sources: Source[]
   finish_reason: string | null
   usage: ChatUsage | null
   error: { message: string; code: string } | null
@@ -43,5 +46,7 @@ export const MAX_FILES = 8
 export const MAX_FILE_BYTES = 10_000_000
 /** Of one message together. */
 export const MAX_MESSAGE_BYTES = 20_000_000
+/** Of one answer; the others are not listed. */
+export const MAX_SOURCES = 30
 /** Characters of one answer with its reasoning; it is stopped there. */
 export const MAX_ANSWER = 1_000_000

@@ -2,7 +2,7 @@
 import { ApiError, send } from '../../api/client.ts'
 import { eventsOf } from '../../api/events.ts'
 import type { Body } from './chat-body.ts'
-import { type Answer, MAX_ANSWER, type ToolCall } from './chat-types.ts'
+import { type Answer, MAX_ANSWER, MAX_SOURCES, type Source, type ToolCall } from './chat-types.ts'
 
 export const newAnswer = (): Answer => ({
   role: 'assistant',
@@ -10,6 +10,7 @@ export const newAnswer = (): Answer => ({
   text: '',
   reasoning: '',
   tool_calls: [],
+  sources: [],
   finish_reason: null,
   usage: null,
   error: null,
@@ -27,6 +28,7 @@ type Delta = {
   content?: string | null
   reasoning_content?: string | null
   reasoning?: string | null
+  annotations?: { url_citation?: { url?: string; title?: string } }[] | null
   tool_calls?: { index?: number; id?: string; function?: { name?: string; arguments?: string } }[]
 }
 type Chunk = {
@@ -88,11 +90,12 @@ function read({ choices, usage, error }: Chunk, answer: Answer): Partial<Answer>
   if (error)
     changes.error = { message: error.message ?? 'The stream ended with an error.', code: error.code ?? 'unknown' }
   const [choice] = choices ?? []
-  const { content, reasoning_content, reasoning, tool_calls } = choice?.delta ?? {}
+  const { content, reasoning_content, reasoning, tool_calls, annotations } = choice?.delta ?? {}
   if (content) changes.text = answer.text + content
   const thought = reasoning_content ?? reasoning
   if (thought) changes.reasoning = answer.reasoning + thought
   if (tool_calls) changes.tool_calls = merged(answer.tool_calls, tool_calls)
+  if (annotations) changes.sources = withSources(answer.sources, annotations)
   if (choice?.finish_reason) changes.finish_reason = choice.finish_reason
   if (usage)
     changes.usage = {
@@ -102,6 +105,17 @@ function read({ choices, usage, error }: Chunk, answer: Answer): Partial<Answer>
       reasoning: usage.completion_tokens_details?.reasoning_tokens ?? 0,
     }
   return changes
+}
+
+/** Each address once. */
+function withSources(known: Source[], annotations: NonNullable<Delta['annotations']>): Source[] {
+  const sources = [...known]
+  for (const { url_citation } of annotations) {
+    const { url, title } = url_citation ?? {}
+    if (typeof url !== 'string' || sources.length >= MAX_SOURCES || sources.some((one) => one.url === url)) continue
+    sources.push({ url, title: typeof title === 'string' ? title : '' })
+  }
+  return sources
 }
 
 /** Tool calls arrive in pieces, each with its index. */

@@ -1,15 +1,15 @@
 /** Shows what a task has generated: pictures, videos and 3D models in the page, everything else as a link. */
 import { lazy, Suspense } from 'react'
 import type { AdminTaskOutputs } from '../../api/types.ts'
+import { isOwnPath, webAddress } from '../../lib/foreign-address.ts'
 import { Loading } from '../../ui/states.tsx'
 
 export type Output = AdminTaskOutputs['outputs'][number]
 
 /** Files of the gateway itself are shown; those of a provider only linked: the page contacts no other host. */
-const isOwn = ({ url }: Output): boolean => url.startsWith('/')
+const isOwn = ({ url }: Output): boolean => isOwnPath(url)
 /** Only addresses of the web: what a provider names could be a script. */
-export const addressOf = ({ url }: Output): string | undefined =>
-  url.startsWith('/') || /^https?:\/\//i.test(url) ? url : undefined
+export const addressOf = ({ url }: Output): string | undefined => (isOwnPath(url) || webAddress(url) ? url : undefined)
 
 /** One output, as large as its place. `label`: what it is. */
 export function Poster({ output, label }: { output: Output; label: string }) {

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
 import type { AdminTaskDetail } from '../../api/types.ts'
+import { isOwnPath } from '../../lib/foreign-address.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Badge, Card, CopyableId, Facts, Meter } from '../../ui/display.tsx'
@@ -194,7 +195,7 @@ function OutputLink({ address }: { address: string }) {
       <a href={address} target="_blank" rel="noreferrer noopener">
         Open
       </a>
-      {address.startsWith('/') && expires > 0 && (
+      {isOwnPath(address) && expires > 0 && (
         <span className="faint small">
           the link ends <Time at={expires} isRelative />
         </span>
