@@ -11,9 +11,8 @@ import { createLog } from '../src/kit/log.ts'
 import { createCallMetrics } from '../src/observe/metrics/call-metrics.ts'
 import { CALL_METRICS } from '../src/observe/metrics/metric-table.ts'
 import { createMetrics, type MetricDefinition } from '../src/observe/metrics/metrics.ts'
-import { createAccessLog } from '../src/observe/requests/access-log.ts'
 import { createRequestLog } from '../src/observe/requests/request-log.ts'
-import { createRequests, type EndedRequest, type Recorder } from '../src/observe/requests/requests.ts'
+import { createAccessLog, createRequests, type EndedRequest, type Recorder } from '../src/observe/requests/requests.ts'
 import type { LedgerEntry } from '../src/store/ledger/ledger-entry.ts'
 
 const MOST_MICROSECONDS = 2

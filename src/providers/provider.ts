@@ -11,7 +11,6 @@ import type { ModerationInput, ModerationResult } from '../spec/moderation-reque
 import type { PriceVersion } from '../spec/price.ts'
 import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
-import type { Caller } from '../spec/token.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import type { SpeechProvider, TranscriptionProvider } from './audio.ts'
 import type { ProviderHealth } from './health.ts'
@@ -253,10 +252,6 @@ export type PassthroughProvider = {
 
 /** Which tokens are restricted to the lists in `allowed/`, and what the operator allows in addition. */
 export type PassthroughRules = { applies_to: 'limited_tokens' | 'all_tokens'; allow: readonly string[] }
-
-/** Whether these lists restrict what the caller may send to the provider. The sandbox sends no requests. */
-export const isRestricted = (to: Pick<Provider, 'kind' | 'passthroughRules'>, { is_limited }: Caller): boolean =>
-  to.kind !== 'sandbox' && (is_limited || to.passthroughRules?.applies_to === 'all_tokens')
 
 export type Provider = {
   /** The operator's name for it: the key in the configuration. */

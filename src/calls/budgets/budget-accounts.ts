@@ -2,7 +2,8 @@
 import { type InstallationBudgets, isBudgetList } from '../../config/schema/account-schema.ts'
 import { nanoText, toNano } from '../../spec/price.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
-import { type BudgetName, type Charged, isOfSameScopes, NEVER, scopesOf } from '../../store/ledger/budget-store.ts'
+import { type BudgetName, type Charged, NEVER, scopesOf } from '../../store/ledger/budget-store.ts'
+import { isOfSameScopes } from '../../store/ledger/ledger-append.ts'
 import { spanAt } from './budget-window.ts'
 
 type Limited = {

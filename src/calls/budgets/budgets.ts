@@ -6,13 +6,8 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Alert } from '../../store/admin/alert-store.ts'
-import {
-  type BudgetChange,
-  type BudgetStore,
-  type Charged,
-  isOfCall,
-  type TaskBudget,
-} from '../../store/ledger/budget-store.ts'
+import type { BudgetChange, BudgetStore, Charged, TaskBudget } from '../../store/ledger/budget-store.ts'
+import { isOfCall } from '../../store/ledger/ledger-append.ts'
 import {
   type BudgetAccount,
   type BudgetOwner,

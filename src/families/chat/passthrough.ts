@@ -6,13 +6,12 @@ import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocols/shared/protocol.ts'
 import { allowedHeaders, assertBody, assertOptions } from '../../providers/allowed/allowed.ts'
-import {
-  type ChatCall,
-  isRestricted,
-  type PassthroughCall,
-  type PassthroughProvider,
-  type PassthroughResponse,
-  type Target,
+import type {
+  ChatCall,
+  PassthroughCall,
+  PassthroughProvider,
+  PassthroughResponse,
+  Target,
 } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -112,6 +111,10 @@ function targetsWithout(passthroughRequest: PassthroughRequest, refusal: Gateway
 
 type Sendable = { request: ChatRequest; passthroughRequest?: PassthroughRequest | undefined }
 
+/** Whether what the caller sends to the provider is checked against lists: `providers/allowed/` knows which. */
+const areListed = ({ passthroughRules }: Target['provider'], { is_limited }: Caller): boolean =>
+  is_limited === true || passthroughRules?.applies_to === 'all_tokens'
+
 /** Throws for a field that the caller may not send to one of the targets; before anything is sent. */
 export function assertAllowed(
   { request, passthroughRequest }: Sendable,
@@ -120,7 +123,7 @@ export function assertAllowed(
 ): void {
   for (const target of targets) {
     const { provider } = target
-    if (!isRestricted(provider, caller)) continue
+    if (!areListed(provider, caller)) continue
     const passthrough = passthroughFor(target, passthroughRequest)
     if (passthrough && passthroughRequest && passthrough.dialect !== 'chatcompat') {
       assertBody(passthroughRequest.body, passthrough.dialect, provider, caller)
@@ -151,7 +154,7 @@ function send({ target, passthrough, passthroughRequest, tried }: Passing, reque
   const { request_id, caller } = tried.call
   const { body } = passthroughRequest
   let { headers } = passthroughRequest
-  if (isRestricted(provider, caller)) headers = allowedHeaders(headers, provider, caller)
+  if (areListed(provider, caller)) headers = allowedHeaders(headers, provider, caller)
   return passthrough.send({ model, request, request_id, body, headers }, stream, tried.ending ?? tried.signal)
 }
 

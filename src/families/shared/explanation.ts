@@ -1,6 +1,6 @@
 /** How a call was routed, as the client reads it: JSON in a header or in a comment of a stream. */
 import type { CallRecord } from '../../calls/call.ts'
-import { attemptReport } from '../../observe/requests/request-log.ts'
+import { attemptReport } from '../../observe/requests/requests.ts'
 
 /** Many clients and proxies take no more than 8 KiB or 16 KiB of headers in all. */
 export const HEADER_CHARACTERS = 4_096

@@ -11,7 +11,7 @@ import type { Capture } from '../../protocols/shared/capture.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
 import type { RequestDetail, RequestLogStore, RequestRow } from '../../store/requests/request-row.ts'
 import type { RequestSinks } from './request-sinks.ts'
-import type { EndedRequest, Recorder } from './requests.ts'
+import { attemptReport, type EndedRequest, type Recorder } from './requests.ts'
 
 /** With what a request waits for others before, half a second: what a process that is killed loses at most, while its store can be written. */
 const FLUSH_MILLISECONDS = 480
@@ -275,22 +275,3 @@ const textOrNull = (text: string | undefined): string | null =>
 
 /** PostgreSQL's text type cannot hold NUL, nor half of a character. */
 const storable = (text: string): string => text.replaceAll('\0', '').toWellFormed()
-
-/**
- * What is reported of one upstream call. Members that are undefined are left out of JSON. `arrived`: of the request, by
- * the steady clock; given where the start of the attempt is reported too.
- */
-export const attemptReport = (
-  { target, started, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt,
-  arrived?: number,
-) => ({
-  target: targetName(target),
-  key: target.key,
-  error,
-  upstream_status,
-  start_ms: arrived === undefined ? undefined : tenth(started - arrived),
-  ms: ms === undefined ? undefined : tenth(ms),
-  hedge: is_hedge || undefined,
-  lost: is_lost || undefined,
-  next,
-})

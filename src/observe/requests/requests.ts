@@ -1,8 +1,13 @@
-/** Joins each request that has ended with its call, and gives lists of them to the recorders, off the path of calls. */
+/**
+ * Joins each request that has ended with its call, and gives lists of them to the recorders, off the path of calls. The first
+ * of these is the access log: one line for each request, with what HTTP and the pipeline know of it.
+ */
 import type { CallRecord, CallSubscriber } from '../../calls/call.ts'
+import type { Attempt } from '../../calls/routing/attempt.ts'
+import { targetName } from '../../calls/routing/target-state.ts'
 import type { FinishedRequest } from '../../http/context.ts'
-import type { Clock } from '../../kit/clock.ts'
-import type { Log } from '../../kit/log.ts'
+import { type Clock, tenth } from '../../kit/clock.ts'
+import type { Log, LogFields } from '../../kit/log.ts'
 import type { RequestRow } from '../../store/requests/request-row.ts'
 
 /**
@@ -109,3 +114,56 @@ export function createRequests({ recorders, clock, log }: RequestsParts): Reques
     flush,
   }
 }
+
+export function createAccessLog({ log }: { log: Log }): Recorder {
+  return (ended, { offset, each }) =>
+    each(ended, ({ request, record, at }) => {
+      if (request) log.info('request', fieldsOf(request, record), at + offset)
+    })
+}
+
+function fieldsOf({ context, path, status, outcome, total_ms }: FinishedRequest, record?: CallRecord): LogFields {
+  const { request_id, request, note, trace } = context
+  const fields: LogFields = { request_id, method: request.method, path, status, outcome, total_ms: tenth(total_ms) }
+  if (trace) fields.trace_id = trace.trace_id
+  Object.assign(fields, note)
+  if (note.first_byte_ms !== undefined) fields.first_byte_ms = tenth(note.first_byte_ms)
+  if (record) addCall(fields, record)
+  return fields
+}
+
+function addCall(
+  fields: LogFields,
+  { call, model, target, attempts, units, cache, cache_similarity, queued_ms }: CallRecord,
+): void {
+  fields.model = model
+  if (cache) fields.cache = cache
+  if (cache_similarity !== undefined) fields.cache_similarity = cache_similarity
+  if (queued_ms !== undefined) fields.queued_ms = tenth(queued_ms)
+  fields.target = target && targetName(target)
+  fields.key = target?.key
+  fields.tags = call.options?.tags?.join(',')
+  if (attempts.length > 1) fields.attempts = attempts.map((attempt) => attemptReport(attempt))
+  fields.input_tokens = units?.input_tokens
+  fields.output_tokens = units?.output_tokens
+  if (units?.estimated) fields.estimated = true
+}
+
+/**
+ * What is reported of one upstream call. Members that are undefined are left out of JSON. `arrived`: of the request, by
+ * the steady clock; given where the start of the attempt is reported too.
+ */
+export const attemptReport = (
+  { target, started, error, upstream_status, ms, next, is_hedge, is_lost }: Attempt,
+  arrived?: number,
+) => ({
+  target: targetName(target),
+  key: target.key,
+  error,
+  upstream_status,
+  start_ms: arrived === undefined ? undefined : tenth(started - arrived),
+  ms: ms === undefined ? undefined : tenth(ms),
+  hedge: is_hedge || undefined,
+  lost: is_lost || undefined,
+  next,
+})

@@ -4,7 +4,7 @@ import { camelCase } from '../../kit/camel-case.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import { type Dialect, isRestricted, type PassthroughRules, type Provider } from '../provider.ts'
+import type { Dialect, PassthroughRules, Provider } from '../provider.ts'
 import { CHAT_COMPLETIONS } from './chat-completions.ts'
 import { CONTENTGEN } from './contentgen.ts'
 import { EXTRAS } from './extras.ts'
@@ -17,9 +17,10 @@ const DEFAULT_RULES: PassthroughRules = { applies_to: 'limited_tokens', allow: [
 
 type Vendor = Pick<Provider, 'id' | 'kind' | 'passthroughRules'>
 
-/** The rules for what this caller may send to this vendor; undefined if there are none. */
-function rulesFor(vendor: Vendor, caller: Caller): PassthroughRules | undefined {
-  return isRestricted(vendor, caller) ? (vendor.passthroughRules ?? DEFAULT_RULES) : undefined
+/** The rules for what this caller may send to this vendor; undefined if there are none. The sandbox sends no requests. */
+function rulesFor({ kind, passthroughRules: rules }: Vendor, { is_limited }: Caller): PassthroughRules | undefined {
+  const isRestricted = kind !== 'sandbox' && (is_limited || rules?.applies_to === 'all_tokens')
+  return isRestricted ? (rules ?? DEFAULT_RULES) : undefined
 }
 
 const BODIES: Record<Dialect, Omit<AllowList, 'besides'>> = {

@@ -77,17 +77,6 @@ export function scopesOf({
   return kind === 'credit' ? narrow.slice(0, 1) : narrow
 }
 
-/** Whether `scopesOf` returns the same for both. */
-export const isOfSameScopes = (one: Charged, other: Charged): boolean =>
-  one.token_id === other.token_id &&
-  one.project_id === other.project_id &&
-  one.end_user === other.end_user &&
-  (one.kind === 'credit') === (other.kind === 'credit')
-
-/** Whether the process that appends an entry has held the amount before. */
-export const isOfCall = ({ kind }: Pick<Charged, 'kind'>): boolean =>
-  kind === 'call' || kind === 'lost_hedge' || kind === 'lost_attempt' || kind === 'interrupted'
-
 /** How a budget stands after charges. */
 export type BudgetChange = Pick<BudgetName, 'account_key' | 'start_ms'> & BudgetState
 

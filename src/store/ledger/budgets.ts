@@ -8,9 +8,9 @@ import type { Engine } from '../engine.ts'
 import { hasRowLocks } from '../row-locks.ts'
 import type { Tables, Write } from '../tables.ts'
 import { assertMoves } from '../tasks/due-times.ts'
-import { idValues } from './budget-charges.ts'
 import type { BudgetHold, BudgetLease, BudgetName, BudgetStore, LeaseOutcome } from './budget-store.ts'
 import { chargedIn } from './budget-sums.ts'
+import { idValues } from './ledger-append.ts'
 
 type Account = Tables['budget_accounts']
 type AccountId = Pick<Account, 'account_key' | 'start_ms'>

@@ -1,7 +1,7 @@
 /** The route of a chat API, whole and streamed (specification 2.2 to 2.4). */
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
-import { JSON_TYPE, textResponse } from '../../../http/text-response.ts'
+import { JSON_TYPE, textResponse } from '../../../http/live.ts'
 import { memberOf } from '../../../kit/json.ts'
 import type { Catalogue } from '../../../models/catalogue.ts'
 import { modelHeaders } from '../../../models/lifecycle.ts'

@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import type { ServerSettings } from '../../../config/config.ts'
 import type { Context, Route } from '../../../http/context.ts'
-import { jsonResponse } from '../../../http/text-response.ts'
+import { jsonResponse } from '../../../http/live.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { type OutputItem, visibleItem } from '../../../protocols/responses/client/items.ts'

@@ -1,7 +1,7 @@
 /** `POST /v1/completions`: the legacy completions API, for every chat model. */
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
-import { jsonResponse } from '../../../http/text-response.ts'
+import { jsonResponse } from '../../../http/live.ts'
 import { parseTextCompletion, type TextCompletionInput } from '../../../protocols/chatcompat/client/text-request.ts'
 import { withRoutingFields } from '../../../spec/routing-fields.ts'
 import { TextCompletion, TextCompletionChunk, TextCompletionRequest } from '../../../spec/text-completion.ts'

@@ -1,8 +1,8 @@
 /** Routes to read, list and cancel tasks of any family, as the specification defines them (2.7). */
 
 import type { Route } from '../../../http/context.ts'
+import { jsonResponse } from '../../../http/live.ts'
 import { queryOf } from '../../../http/request-parts.ts'
-import { jsonResponse } from '../../../http/text-response.ts'
 import { TaskAnswer, TaskList } from '../../../spec/task.ts'
 import { encodeTask, encodeTaskList } from '../task-response.ts'
 import { PAGE_PARAMETERS, parsePage, parseStatuses, STATUS_PARAMETER, WAIT_PARAMETER } from './request-parameters.ts'

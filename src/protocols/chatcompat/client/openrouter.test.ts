@@ -10,7 +10,8 @@ const CLIENT = 'ai/7.0.0 ai-sdk/openrouter/3.1.0'
 const HEAD = { id: 'chatcmpl-1', created: 5, model: 'p/m' }
 const SIGNED = { origin: 'messages-compat', value: 'signature' } as const
 
-const parsed = (fields: object, user_agent?: string) => parseChatRequest({ ...HELLO, ...fields }, user_agent)
+const parsed = (fields: object, user_agent?: string) =>
+  parseChatRequest({ ...HELLO, ...fields }, { header: () => user_agent ?? null })
 
 function refusal(fields: object): [string, string | undefined, string] {
   try {

@@ -35,7 +35,7 @@ const SEARCHES = ['web_search', 'web_search_options'] as const
  * Treats `null` as absent. Unknown top-level fields are not checked: they are forwarded if the operator allows them
  * for the provider. Throws GatewayError with the field and its allowed values.
  */
-export function parseChatRequest(body: unknown, user_agent: string | null = null): ChatRequest {
+export function parseChatRequest(body: unknown, client?: { header(name: string): string | null }): ChatRequest {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
   }
@@ -65,7 +65,7 @@ export function parseChatRequest(body: unknown, user_agent: string | null = null
   }
   const decoded = withFunctions(clientRequest)
   if (decoded.messages.some(hasReasoningDetails)) decoded.messages = decoded.messages.map(withoutTypedReasoning)
-  if (expectsOpenRouter(request, user_agent)) readAsOpenRouter(decoded, request)
+  if (expectsOpenRouter(request, client?.header('user-agent'))) readAsOpenRouter(decoded, request)
   return decoded
 }
 
@@ -129,7 +129,7 @@ const hasReasoningDetails = ({ reasoning_details }: Message): boolean => reasoni
 /** Whether a client expects answers in OpenRouter's form: by its name, or by a field that only OpenRouter has. */
 const expectsOpenRouter = (
   { reasoning, include_reasoning }: Readonly<Record<string, unknown>>,
-  user_agent: string | null,
+  user_agent: string | null | undefined,
 ): boolean => user_agent?.includes('ai-sdk/openrouter') === true || include_reasoning === true || isRecord(reasoning)
 
 type ClientMessage = ClientChatRequest['messages'][number]

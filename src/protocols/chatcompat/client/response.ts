@@ -4,9 +4,17 @@ import { inOneLine } from '../../../kit/sse.ts'
 import type { Delta as PublicDelta } from '../../../spec/chat-completion.ts'
 import { errorBody, type GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
-import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../shared/canonical.ts'
+import {
+  type AnswerMessage,
+  type ChatChunk,
+  type ChatCompletion,
+  type ChatRequest,
+  type ChunkChoice,
+  type Delta,
+  OPENROUTER,
+} from '../../shared/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../../shared/protocol.ts'
-import { createCustomCalls, publicCall } from './custom-calls.ts'
+import { createCustomCalls, customNames, publicCall } from './custom-calls.ts'
 import { createOpenRouterPieces, withOpenRouterReasoning } from './openrouter.ts'
 import { createReasoningPieces } from './reasoning-pieces.ts'
 
@@ -144,7 +152,7 @@ export function createChunkEncoder(
 const event = (chunk: unknown): string => `data: ${JSON.stringify(chunk)}\n\n`
 
 /** The end of a failed stream. */
-export const failEvent = (error: GatewayError): string => inOneLine(event(errorBody(error)))
+const failEvent = (error: GatewayError): string => inOneLine(event(errorBody(error)))
 
 /** Whether a chunk has no content except the role. */
 export function isHollow(chunk: ChatChunk): boolean {
@@ -155,4 +163,57 @@ export function isHollow(chunk: ChatChunk): boolean {
     if (value !== '' && value !== null && value !== undefined) return false
   }
   return true
+}
+
+type Settings = { delta_mirror: boolean }
+
+/** `settings` are read for each answer, so that a reload applies. */
+export const chatcompatWriter =
+  (settings: Settings) =>
+  (head: ResponseHead, request: ChatRequest): ResponseEncoder =>
+    new ChatcompatEncoder(head, request, settings)
+
+/** The encoder of a stream is created with its first use: a whole response needs none. */
+class ChatcompatEncoder implements ResponseEncoder {
+  readonly #head: ResponseHead
+  readonly #request: ChatRequest
+  readonly #settings: Settings
+  #stream: ReturnType<typeof createChunkEncoder> | undefined
+
+  constructor(head: ResponseHead, request: ChatRequest, settings: Settings) {
+    this.#head = head
+    this.#request = request
+    this.#settings = settings
+  }
+
+  whole(answer: ChatCompletion, usage: Usage): unknown {
+    const { delta_mirror } = this.#settings
+    const { tools, [OPENROUTER]: openrouter } = this.#request
+    return encodeWhole(answer, this.#head, { usage, delta_mirror, customs: tools && customNames(tools), openrouter })
+  }
+
+  get encode() {
+    return this.#chunks.encode
+  }
+
+  get includesUsage() {
+    return this.#chunks.includesUsage
+  }
+
+  get end() {
+    return this.#chunks.end
+  }
+
+  /** A stream that passes has no other encoder. */
+  readonly fail = failEvent
+
+  get #chunks() {
+    const { stream_options, tools, [OPENROUTER]: openrouter } = this.#request
+    this.#stream ??= createChunkEncoder(this.#head, {
+      include_usage: stream_options?.include_usage === true,
+      customs: tools && customNames(tools),
+      openrouter,
+    })
+    return this.#stream
+  }
 }

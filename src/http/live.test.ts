@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import type { Context, Outcome } from './context.ts'
-import { textResponse } from './text-response.ts'
+import { textResponse } from './live.ts'
 
 function sent(text: string) {
   const clock = manualClock()
