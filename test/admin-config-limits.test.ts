@@ -179,6 +179,46 @@ describe('a variable given by the admin API', () => {
     }
   })
 
+  it('from which a provider of the file has its key may stand beside a second one, at its vendor only', async () => {
+    const { problemsOf, file } = await start()
+    const text = (id: string, settings: string) => `providers: { ${id}: { ${settings} } }\n`
+    const both = "keys: [{ name: main, key: '${OPENAI_API_KEY}' }, { name: spare, key: own }]"
+    const messages = async (given: string) => (await problemsOf(given)).map(({ message }) => message).join()
+    for (const [id, settings] of [
+      ['openai', 'preset: openai'],
+      ['mine', 'preset: openai'],
+    ] as const) {
+      writeFileSync(file, text(id, settings))
+      const beside = `${settings}, `
+      expect(await messages(text(id, `${beside}${both}`))).toBe('')
+      expect(await messages(text(id, `${beside}key: '\${OPENAI_API_KEY}'`))).toBe('')
+      for (const attack of [
+        text(id, `${beside}${both}, base_url: 'https://api.evil.test/v1'`),
+        text(id, `${both}, preset: groq`),
+        text(id, `${both}, kind: messages-compat, base_url: 'https://api.evil.test'`),
+        text(id, `${beside}${both}, options: { region: evil }`),
+        text(id, `${beside}${both.replace('OPENAI_API_KEY', 'OTHER_KEY')}`),
+        text(id, `${beside}key: '\${OPENAI_API_KEY}\${OTHER_KEY}'`),
+        text(id, `${beside}headers: { x-key: '\${OPENAI_API_KEY}' }`),
+        text('other', `preset: openai, ${both}`),
+        text('other', `base_url: 'https://api.evil.test/v1', ${both}`),
+        text('__proto__', both),
+      ]) {
+        expect([attack, await messages(attack)]).toEqual([attack, expect.stringMatching(/by the admin API|elsewhere/)])
+      }
+    }
+    // The file names a key, another address or another vendor: its variable is not sent there now.
+    for (const settings of [
+      'preset: openai, key: own',
+      "preset: openai, base_url: 'https://a.test/v1'",
+      'preset: groq',
+    ]) {
+      writeFileSync(file, text('mine', settings))
+      const given = text('mine', `${settings.replace(', key: own', '')}, ${both}`)
+      expect([settings, await messages(given)]).toEqual([settings, expect.stringMatching(/may not take/)])
+    }
+  })
+
   it('that a provider or exporter reads by itself goes nowhere else either', async () => {
     const { problemsOf } = await start()
     for (const [text, name] of [

@@ -35,6 +35,8 @@ export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'admin.oidc', members: ['issuer'] },
 ]
 
+const KEYS = ['providers.*.key', 'providers.*.keys.*.key']
+
 /** Where the operator allows variables. */
 const LISTS = 'admin.config_variables of that file or GATEHOUSE_CONFIG_VARIABLES'
 
@@ -46,7 +48,12 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
   const kept: Kept[] = []
 
   function expansionProblem(path: Path, references: string[], source: string): string | undefined {
+    const own = ownVariables(path)
     const refused = references.filter((name) => !allowed.has(name))
+    if (refused.length > 0 && refused.every((name) => own.includes(name))) {
+      kept.push(...refused.map((name) => ({ path, name })))
+      return undefined
+    }
     if (before.yaml?.sourceAt(path) !== source && before.yaml?.sourceAt(formerKey(path)) !== source) {
       if (!isSecretPlace(path)) return 'may not contain a variable that is new here: by the admin API only secrets may'
       const variable = refused.find((name) => !isFileReference(name)) // `secretFileProblem` decides which files
@@ -56,6 +63,23 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
     }
     kept.push(...refused.map((name) => ({ path, name })))
     return undefined
+  }
+
+  /** Those from which a provider of the file without a key takes its key already, and sends it to its vendor. */
+  function ownVariables(path: Path): readonly string[] {
+    const [, id] = path
+    if (typeof id !== 'string' || !isListed(KEYS, path)) return []
+    const { providers }: Partial<FileConfig> = isRecord(before.yaml?.value) ? before.yaml.value : {}
+    const provider = isRecord(providers) && Object.hasOwn(providers, id) ? providers[id] : undefined
+    if (!isRecord(provider) || provider.base_url !== undefined || provider.options !== undefined) return []
+    if ([provider.key, provider.key_file, provider.keys].some((one) => one !== undefined)) return []
+    const { kind, preset = '' } = provider as ProviderConfig
+    if (kind !== undefined) {
+      const { environment: names = [] }: Partial<KindRow> = KINDS[kind as ProviderKind] ?? {}
+      return names
+    }
+    const variables = vendors?.presetVariables ?? {}
+    return Object.hasOwn(variables, preset) ? (variables[preset] ?? []) : []
   }
 
   /** Variables that a provider without a key, or the exporter of traces, reads by itself, and files that hold a key. */
