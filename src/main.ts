@@ -43,6 +43,10 @@ const COMMANDS: Commands = {
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/commands/route.ts') },
   health: { summary: 'ask whether a gateway can serve requests', load: () => import('./cli/commands/health.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/commands/check.ts') },
+  import: {
+    summary: 'take over the configuration and keys of another gateway',
+    load: () => import('./cli/commands/import.ts'),
+  },
   config: { summary: 'show, compare and apply the configuration', load: () => import('./cli/commands/config.ts') },
   diagnostics: {
     summary: 'write the state of a running gateway into one file',

@@ -4,7 +4,7 @@ import { isAlias, isCollection, isMap, isScalar, isSeq, type Pair, parseDocument
 import { readYaml } from '../load/read-yaml.ts'
 
 /** A list of plain entries, which is written and replaced as a whole. */
-export type Entries = readonly (string | { readonly [name: string]: string | number | boolean })[]
+export type Entries = readonly (string | number | { readonly [name: string]: Tree | Leaf | undefined })[]
 type Leaf = string | number | boolean | Entries
 /** The new members: a value, `undefined` to remove the member, or a tree of its own members. */
 export type Tree = { [name: string]: Tree | Leaf | undefined }
@@ -216,7 +216,7 @@ const YAML_KEYWORD = /^(true|false|null|yes|no|on|off|y|n)$/i
 const keyText = (name: string): string => (isPlain(name) ? name : JSON.stringify(name))
 function leafText(value: Leaf): string {
   if (typeof value === 'object')
-    return `[${value.map((entry) => (typeof entry === 'string' ? leafText(entry) : flowText({ ...entry }))).join(', ')}]`
+    return `[${value.map((entry) => (typeof entry === 'object' ? flowText({ ...entry }) : leafText(entry))).join(', ')}]`
   return typeof value !== 'string' || isPlain(value) ? String(value) : JSON.stringify(value)
 }
 const isPlain = (text: string): boolean => /^[A-Za-z][\w./@+-]*$/.test(text) && !YAML_KEYWORD.test(text)

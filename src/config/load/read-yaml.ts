@@ -275,3 +275,16 @@ function syntaxMessage(code: string, message: string): string {
   if (code === 'TAG_RESOLVE_FAILED') return `${message}; tags are not supported`
   return `not valid YAML: ${message}`
 }
+
+/** Of a file of another program: `${` has no meaning there. The message repeats no value. */
+export function parseYamlPlainly(text: string): { value: unknown; trouble?: string } {
+  const { value, troubles } = readYaml(
+    text.replaceAll('${', () => '$${'),
+    {},
+  )
+  const [first] = troubles
+  if (first === undefined) return { value }
+  const { line, column, message } = first
+  const known = message === TOO_MUCH || message === DUPLICATE || message.startsWith('not valid YAML')
+  return { value, trouble: `line ${line}, column ${column}: ${known ? message : 'not valid here'}` }
+}

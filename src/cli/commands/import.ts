@@ -1,0 +1,130 @@
+/** `gatehouse import`: takes over the configuration, keys and budgets of another gateway. */
+import { type Adopted, adoptAccounts } from '../../accounts/adopt.ts'
+import { systemClock } from '../../kit/clock.ts'
+import { openStore } from '../../store/open-store.ts'
+import { STORE_OPTIONS_HELP } from '../accounts.ts'
+import { commandLineActor } from '../actor.ts'
+import { type Arguments, readCommand, UsageError, unknownCommand } from '../arguments.ts'
+import { type Draft, type Line, SOURCES, type SourceName } from '../import/imported.ts'
+import { readImport } from '../import/read.ts'
+import { accountsOf } from '../import/write-accounts.ts'
+import { planFile, writeFile, writeSecrets } from '../import/write-file.ts'
+import { storeToWrite } from '../store-location.ts'
+import { json, type Terminal } from '../terminal.ts'
+
+const HELP = `Usage: gatehouse import litellm <source> [--dry-run] [--secrets <file>] [--config <file>]
+                        [--data-dir <directory>] [--json]
+
+Takes over another gateway: its providers, models, aliases and fallbacks into the configuration file, its teams, keys, budgets,
+limits and what they have spent into the store. Clients keep their keys. What the file has already stays as it is. Done again, it
+changes what the source has changed. Without --dry-run it says the same, and writes.
+
+  litellm   config.yaml, a dump of its database in SQL, or a directory with its tables as CSV or JSON
+
+Options:
+  --dry-run               say line by line what would be carried, changed and dropped; write nothing
+  --secrets <file>        write secrets that the source has in plain into a new environment file, for GATEHOUSE_ENV_FILE
+${STORE_OPTIONS_HELP}
+
+Examples:
+  gatehouse import litellm config.yaml --dry-run
+  gatehouse import litellm litellm.sql --data-dir data
+`
+
+export async function run(args: string[], terminal: Terminal): Promise<number> {
+  const given = readCommand({
+    help: HELP,
+    terminal,
+    command: 'import',
+    args,
+    flags: { 'dry-run': 'switch', secrets: 'text', config: 'text', 'data-dir': 'text' },
+    positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],
+  })
+  if (!given) return 0
+  const [typed = '', from = ''] = given.positionals
+  const name = SOURCES.find((one) => one === typed)
+  if (name === undefined) throw new UsageError('import', unknownCommand(typed, SOURCES))
+  const draft = readImport(name, from, terminal)
+  const accounts = accountsOf(draft)
+  const plan = planFile(draft, given, terminal)
+  const isDryRun = given.has('dry-run')
+  const hasAccounts = accounts.projects.length + accounts.tokens.length > 0
+  // The store comes first: a file that names what is not there yet does no harm, and is written whole.
+  const target = isDryRun || !hasAccounts ? undefined : storeToWrite(given, terminal)
+  const secrets = given.text('secrets')
+  if (!isDryRun && secrets !== undefined) writeSecrets(draft, secrets, terminal.cwd)
+  const adopted = target === undefined ? [] : await adopt(target, accounts)
+  const isWritten = !isDryRun && writeFile(plan)
+  show({ draft, adopted, isWritten, isDryRun, given, terminal, file: plan, from, name })
+  return 0
+}
+
+async function adopt(
+  target: ReturnType<typeof storeToWrite>,
+  accounts: ReturnType<typeof accountsOf>,
+): Promise<Adopted[]> {
+  const store = await openStore(target)
+  try {
+    return await adoptAccounts(accounts, { store, now_ms: systemClock.now(), by: commandLineActor() })
+  } finally {
+    await store.close()
+  }
+}
+
+type Shown = {
+  draft: Draft
+  adopted: Adopted[]
+  isWritten: boolean
+  isDryRun: boolean
+  given: Arguments
+  terminal: Terminal
+  file: ReturnType<typeof planFile>
+  from: string
+  name: SourceName
+}
+
+function show({ draft, adopted, isWritten, isDryRun, given, terminal, file, from, name }: Shown): void {
+  const { lines, providers, models, projects, tokens } = draft
+  const variables = draft.variables.map((one) => ({
+    name: one.name,
+    from: one.from,
+    in_plain: one.value !== undefined,
+  }))
+  const counts = { providers: providers.size, models: models.size, projects: projects.length, tokens: tokens.length }
+  const { path, kept, problems } = file
+  if (given.has('json')) {
+    const accounts = adopted.filter(({ outcome }) => outcome !== 'same')
+    const end = { file: path, kept, problems, accounts, written: isWritten, dry_run: isDryRun }
+    terminal.out(json({ source: name, from, counts, lines, variables, ...end }))
+    return
+  }
+  const out: string[] = lines.map(lineText)
+  out.push('')
+  if (variables.length > 0) {
+    out.push('Set these variables before the gateway starts:')
+    for (const one of variables)
+      out.push(`  ${one.name}  ${one.from}${one.in_plain ? ' (written there in plain)' : ''}`)
+    out.push('')
+  }
+  for (const place of kept) out.push(`kept     ${place}: the file has it already`)
+  for (const { kind, name, outcome, why } of adopted) {
+    if (outcome !== 'same') out.push(`${outcome.padEnd(8)} ${kind} ${name}${why === undefined ? '' : `: ${why}`}`)
+  }
+  for (const problem of problems) out.push(`problem  ${problem}`)
+  out.push(
+    Object.entries(counts)
+      .map(([what, count]) => `${count} ${what}`)
+      .join(', '),
+  )
+  const outcomes = (['carried', 'changed', 'dropped'] as const).map(
+    (one) => `${lines.filter(({ outcome }) => outcome === one).length} ${one}`,
+  )
+  out.push(`${outcomes.join(', ')}.`)
+  out.push(
+    isDryRun ? 'Nothing was written (--dry-run).' : isWritten ? `${path} was written.` : `${path} did not change.`,
+  )
+  terminal.out(`${out.join('\n')}\n`)
+}
+
+const lineText = ({ outcome, from, to, why }: Line): string =>
+  `${outcome}  ${from}${to === undefined ? '' : ` -> ${to}`}${why === undefined ? '' : `: ${why}`}`

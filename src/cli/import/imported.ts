@@ -1,0 +1,232 @@
+/** Collects what a reader finds in the configuration of another gateway, and what becomes of each of its members. */
+import type { AccountSettings } from '../../accounts/settings.ts'
+import type { Tree } from '../../config/edit/edit-yaml.ts'
+import { isRecord, isTooDeep } from '../../kit/json.ts'
+import { sha256 } from '../../kit/secret.ts'
+
+export const SOURCES = ['litellm'] as const
+export type SourceName = (typeof SOURCES)[number]
+
+/** What becomes of one member of the source. `from`: its path there. `to`: its place here. Neither holds a secret. */
+export type Line = { outcome: 'carried' | 'changed' | 'dropped'; from: string; to?: string; why?: string }
+
+export type ImportedAccount = {
+  /** Its id in the source, which a later import finds again. */
+  external_id: string
+  name: string
+  settings: Partial<Omit<AccountSettings, 'name' | 'labels'>>
+  labels?: Record<string, string>
+  disabled: boolean
+  /** What it has used so far of its budget, in the currency of the ledger. */
+  used?: number
+}
+type ImportedToken = ImportedAccount & {
+  /** SHA-256 of the key that clients send, in hex. */
+  hash: string
+  /** The `external_id` of its project. */
+  project?: string
+}
+
+/** An environment variable that the configuration needs. `value`: what the source has in plain; it is never printed. */
+type Variable = { name: string; from: string; value?: string }
+
+type Imported = {
+  source: SourceName
+  lines: Line[]
+  variables: Variable[]
+  /** Members of `gatehouse.yaml`. */
+  providers: Map<string, Tree>
+  models: Map<string, Tree>
+  settings: Tree
+  projects: ImportedAccount[]
+  tokens: ImportedToken[]
+}
+
+type SecretPlace = {
+  path: string
+  /** The variable where the source has the value in plain. */
+  name: string
+  /** The variable where the source names one. */
+  variable?: string | undefined
+}
+
+export type Draft = Imported & {
+  mapped(from: string, to: string): void
+  changed(from: string, to: string, why: string): void
+  dropped(from: string, why: string): undefined
+  /** The reference to write, `${NAME}`. */
+  secret(value: string, place: SecretPlace): string
+  /** The id of the provider with these settings; the same settings are one provider. */
+  provider(name: string, tree: Tree): string
+}
+
+/** More are a mistake, or an attack. */
+const MOST_LINES = 200_000
+
+export function createDraft(source: SourceName): Draft {
+  const draft: Imported = {
+    source,
+    lines: [],
+    variables: [],
+    providers: new Map(),
+    models: new Map(),
+    settings: {},
+    projects: [],
+    tokens: [],
+  }
+  const add = (line: Line) => {
+    if (draft.lines.length >= MOST_LINES) throw new Error(`the source has more than ${MOST_LINES} members`)
+    draft.lines.push(line)
+  }
+  const byText = new Map<string, string>()
+  return {
+    ...draft,
+    mapped: (from, to) => add({ outcome: 'carried', from, to }),
+    changed: (from, to, why) => add({ outcome: 'changed', from, to, why }),
+    dropped: (from, why) => void add({ outcome: 'dropped', from, why }),
+    secret(value, { path, name, variable }) {
+      const base = variable ?? variableName(name)
+      const isSame = (one: Variable) => (variable === undefined ? one.value === value : one.value === undefined)
+      const taken = (text: string) => draft.variables.find((one) => one.name === text)
+      let chosen = base
+      for (let number = 2; variable === undefined; number++) {
+        const other = taken(chosen)
+        if (!other || isSame(other)) break
+        chosen = `${base}_${number}`
+      }
+      if (!taken(chosen)) {
+        draft.variables.push({ name: chosen, from: path, ...(variable === undefined && { value }) })
+      }
+      return `\${${chosen}}`
+    },
+    provider(name, tree) {
+      const text = JSON.stringify([name, tree])
+      const known = byText.get(text)
+      if (known !== undefined) return known
+      const base = slug(name)
+      let id = base
+      for (let number = 2; draft.providers.has(id); number++) id = `${base}-${number}`
+      draft.providers.set(id, tree)
+      byText.set(text, id)
+      return id
+    },
+  }
+}
+
+const slug = (name: string): string =>
+  name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.]+/g, '-')
+    .replaceAll(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 60) || 'provider'
+
+const variableName = (name: string): string =>
+  name
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, '_')
+    .replaceAll(/^[_0-9]+|_+$/g, '') || 'SECRET'
+
+export type Members = {
+  path: string
+  at(name: string): string
+  has(name: string): boolean
+  /** The member, which is then read; null and an empty text are absent. */
+  take(name: string): unknown
+  text(name: string): string | undefined
+  number(name: string): number | undefined
+  flag(name: string): boolean
+  list(name: string): string[]
+  record(name: string): Record<string, unknown> | undefined
+  /** Reports every member that was not read. `reasons`: why known ones have no place here. */
+  rest(reasons: Readonly<Record<string, string>>): void
+}
+
+const MAX_TEXT = 100_000
+
+/** The members of a record, of which none is ignored silently. */
+export function membersOf(draft: Pick<Draft, 'dropped'>, record: Record<string, unknown>, path: string): Members {
+  const read = new Set<string>()
+  const at = (name: string) => (path === '' ? name : `${path}.${name}`)
+  const take = (name: string): unknown => {
+    read.add(name)
+    const value = Object.hasOwn(record, name) ? record[name] : undefined
+    return value === null || value === '' ? undefined : value
+  }
+  const wrong = (name: string, expected: string) => draft.dropped(at(name), `it must be ${expected}`)
+  return {
+    path,
+    at,
+    take,
+    has: (name) => Object.hasOwn(record, name) && record[name] !== null && record[name] !== '',
+    text(name) {
+      const value = take(name)
+      if (value === undefined) return undefined
+      if (typeof value === 'string' && value.length <= MAX_TEXT) return value
+      if (typeof value === 'number') return String(value)
+      return void wrong(name, 'a text')
+    },
+    number(name) {
+      const value = take(name)
+      if (value === undefined) return undefined
+      // 80_000 is a number in the YAML of Python.
+      const number = typeof value === 'string' ? Number(value.replaceAll(/(?<=\d)_(?=\d)/g, '')) : value
+      if (typeof number === 'number' && Number.isFinite(number) && number >= -1) return number
+      return void wrong(name, 'a number')
+    },
+    flag(name) {
+      const value = take(name)
+      return value === true || value === 1 || value === 't' || value === 'true' || value === '1'
+    },
+    list(name) {
+      const value = take(name)
+      const list = typeof value === 'string' ? listIn(value) : value
+      if (list === undefined) return []
+      if (Array.isArray(list)) return list.filter((one): one is string => typeof one === 'string' && one !== '')
+      wrong(name, 'a list of texts')
+      return []
+    },
+    record(name) {
+      const value = take(name)
+      if (value === undefined) return undefined
+      const record = typeof value === 'string' ? jsonIn(value) : value
+      if (isRecord(record)) return record
+      return void wrong(name, 'an object')
+    },
+    rest(reasons) {
+      for (const [name, value] of Object.entries(record)) {
+        if (read.has(name) || value === null || value === '' || isEmpty(value)) continue
+        const why = Object.hasOwn(reasons, name) ? reasons[name] : undefined
+        if (why !== undefined && (value === false || value === 'f')) continue
+        if (why !== SILENT) draft.dropped(at(name), why ?? 'this import does not know it')
+      }
+    },
+  }
+}
+
+/** Of members that say nothing: the time of a row, a counter of its own. */
+const SILENT = ''
+
+const isEmpty = (value: unknown): boolean =>
+  value === '{}' || value === '[]' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+
+/** A list as databases have it: an array of PostgreSQL, JSON, or separated by commas. */
+function listIn(text: string): unknown {
+  if (text.startsWith('[')) return jsonIn(text)
+  if (!text.startsWith('{')) return text.split(',').map((one) => one.trim())
+  return [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,"]+)/g)].map(
+    ([, quoted, plain = '']) => quoted?.replaceAll(/\\(.)/g, '$1') ?? plain,
+  )
+}
+
+function jsonIn(text: string): unknown {
+  if (isTooDeep(text)) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The same for the same account of the source at every import. */
+export const stableId = (prefix: 'tok' | 'proj', source: SourceName, external_id: string): string =>
+  `${prefix}_${sha256(`gatehouse import ${source} ${prefix} ${external_id}`).slice(0, 16)}`

@@ -1,0 +1,70 @@
+/** Budgets and windows of other gateways as those here. */
+
+import { MAX_AMOUNT } from '../../spec/price.ts'
+import type { Budget, BudgetWindow } from '../../spec/rate-limit.ts'
+import type { Draft, Members } from './imported.ts'
+
+const UNITS: Record<string, number> = {
+  s: 1,
+  m: 60,
+  h: 3_600,
+  d: 86_400,
+  w: 604_800,
+  mo: 2_592_000,
+  M: 2_592_000,
+  y: 31_536_000,
+  Y: 31_536_000,
+}
+const DAY = 86_400
+
+/** In seconds, of a text such as 30d, 24h or 1mo; undefined: it is none. */
+function durationSeconds(text: string): number | undefined {
+  const named = { daily: '1d', weekly: '7d', monthly: '30d', hourly: '1h' }[text] ?? text
+  const [, count, unit = ''] = /^(\d{1,9})(s|mo|m|h|d|w|M|y|Y)$/.exec(named) ?? []
+  return count === undefined ? undefined : Number(count) * (UNITS[unit] ?? 0)
+}
+
+const WINDOWS: readonly [BudgetWindow, number][] = [
+  ['month', 30 * DAY],
+  ['week', 7 * DAY],
+  ['day', DAY],
+]
+
+type WindowOf = { window: BudgetWindow; share: number; isExact: boolean }
+
+/** The longest window that is not longer, and the share of an amount that it has; a day at least. */
+function windowOf(seconds: number | undefined): WindowOf {
+  if (seconds === undefined) return { window: 'total', share: 1, isExact: true }
+  if (seconds >= 28 * DAY && seconds <= 31 * DAY) return { window: 'month', share: 1, isExact: true }
+  const [window, length] = WINDOWS.find(([, length]) => length <= seconds) ?? (['day', DAY] as const)
+  return { window, share: length / seconds, isExact: length === seconds }
+}
+
+type BudgetPlace = { max: string; duration: string; to: string; soft?: string }
+
+/** The budget of the members `max` and `duration`. */
+export function budgetOf(draft: Draft, members: Members, { max, duration, soft, to }: BudgetPlace): Budget | undefined {
+  const given = members.number(max)
+  const text = members.text(duration)
+  const warn = soft === undefined ? undefined : members.number(soft)
+  if (given === undefined && warn === undefined) return undefined
+  const seconds = text === undefined ? undefined : durationSeconds(text)
+  if (text !== undefined && seconds === undefined) {
+    return void draft.dropped(members.at(duration), 'it is no duration, so the budget is left out')
+  }
+  const { window, share, isExact } = windowOf(seconds)
+  const full = given ?? warn ?? 0
+  const amount = Math.min(MAX_AMOUNT, Math.max(0, Number((full * share).toPrecision(12))))
+  const at = members.at(given === undefined ? (soft ?? max) : max)
+  if (isExact) draft.mapped(at, `${to}: ${amount} a ${window}`)
+  else draft.changed(at, `${to}: ${amount} a ${window}`, `a budget has a day, a week or a month; ${text} has ${full}`)
+  const percent = given !== undefined && warn !== undefined && given > 0 ? (warn / given) * 100 : undefined
+  return {
+    amount,
+    window,
+    ...(given === undefined && { soft: true }),
+    ...(percent !== undefined &&
+      percent > 0 &&
+      percent <= 100 && { thresholds: [Number(percent.toPrecision(6)), 100] }),
+  }
+}

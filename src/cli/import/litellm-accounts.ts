@@ -1,0 +1,278 @@
+/** Reads keys, teams, users and budgets of LiteLLM from its tables: https://github.com/BerriAI/litellm/blob/main/schema.prisma */
+import { patternProblem } from '../../config/check/semantic-checks.ts'
+import { sha256 } from '../../kit/secret.ts'
+import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import type { RateLimits } from '../../spec/rate-limit.ts'
+import { type Draft, type ImportedAccount, type Members, membersOf } from './imported.ts'
+import { budgetOf } from './limits.ts'
+import { readModelList } from './litellm-config.ts'
+import type { Row, Tables } from './sql-dump.ts'
+
+const KEYS = 'LiteLLM_VerificationToken'
+const TEAMS = 'LiteLLM_TeamTable'
+const USERS = 'LiteLLM_UserTable'
+const BUDGETS = 'LiteLLM_BudgetTable'
+const MODELS = 'LiteLLM_ProxyModelTable'
+/** Read only to say that they are not carried. */
+const OTHERS: Record<string, string> = {
+  LiteLLM_OrganizationTable: 'there is no level above projects; its budget and limits are not applied',
+  LiteLLM_ProjectTable: 'a project here is a team; its own budget and limits are not applied',
+  LiteLLM_TeamMembership: 'a member of a team has no budget of its own; its keys have',
+  LiteLLM_EndUserTable: 'all end users of a token have the same limits: end_users',
+  LiteLLM_TagTable: 'tags have no budgets',
+  LiteLLM_CredentialsTable: 'its values are encrypted; set the keys of providers as variables',
+}
+export const LITELLM_TABLES = [KEYS, TEAMS, USERS, BUDGETS, MODELS, ...Object.keys(OTHERS)]
+
+type Budgets = ReadonlyMap<string, Row>
+
+export function readLiteLlmTables(draft: Draft, tables: Tables): void {
+  readModelRows(draft, tables.get(MODELS) ?? [])
+  const budgets: Budgets = new Map((tables.get(BUDGETS) ?? []).map((row) => [String(row.budget_id), row]))
+  for (const row of tables.get(TEAMS) ?? []) readTeam(draft, row, budgets)
+  const keys = tables.get(KEYS) ?? []
+  const alone = new Set(keys.filter(({ team_id }) => !team_id).map(({ user_id }) => String(user_id)))
+  for (const row of tables.get(USERS) ?? []) readUser(draft, { row, budgets, hasKeys: alone.has(String(row.user_id)) })
+  for (const row of keys) readKey(draft, row, budgets)
+  for (const [name, why] of Object.entries(OTHERS)) {
+    for (const [index, row] of (tables.get(name) ?? []).entries()) {
+      draft.dropped(placeOf(name, row.organization_id ?? row.project_id ?? row.user_id ?? row.tag_name ?? index), why)
+    }
+  }
+}
+
+const placeOf = (table: string, id: unknown): string => `${table}[${String(id).slice(0, 80)}]`
+
+/** In the database every text of `litellm_params` is encrypted with the salt key of LiteLLM. */
+const isEncrypted = (value: unknown): boolean => typeof value === 'string' && /^[A-Za-z0-9+/_=-]{60,}$/.test(value)
+
+function readModelRows(draft: Draft, rows: readonly Row[]): void {
+  const plain = rows.filter((row) => {
+    const { model } = membersOf(draft, row, '').record('litellm_params') ?? {}
+    if (!isEncrypted(model)) return true
+    draft.dropped(
+      placeOf(MODELS, row.model_name),
+      'its values are encrypted; import its models from the running LiteLLM',
+    )
+    return false
+  })
+  if (plain.length > 0) readModelList(draft, plain, { path: MODELS, strategy: 'weighted' })
+}
+
+type AccountParts = { members: Members; budgets: Budgets; to: string }
+
+const SPECIAL_MODELS = ['all-team-models', 'all-proxy-models']
+
+/** Models, limits and budgets, which keys, teams and users have in common. */
+function settingsOf(draft: Draft, { members, budgets, to }: AccountParts): ImportedAccount['settings'] {
+  const row = budgets.get(String(members.take('budget_id') ?? ''))
+  const shared = membersOf(draft, row ?? {}, row ? placeOf(BUDGETS, row.budget_id) : '')
+  const rate_limits: RateLimits = {}
+  const names = {
+    rpm_limit: 'requests_per_minute',
+    tpm_limit: 'tokens_per_minute',
+    max_parallel_requests: 'concurrent_requests',
+  } as const
+  for (const [name, limit] of Object.entries(names)) {
+    const own = members.number(name)
+    const value = own ?? shared.number(name)
+    if (value === undefined || value < 0) continue
+    rate_limits[limit] = Math.round(value)
+    draft.mapped((own === undefined ? shared : members).at(name), `${to}.rate_limits.${limit}`)
+  }
+  const place = { max: 'max_budget', duration: 'budget_duration', soft: 'soft_budget', to: `${to}.budgets` }
+  const isOwn = members.has('max_budget') || members.has('soft_budget')
+  const budget = budgetOf(draft, isOwn || !row ? members : shared, place)
+  const models = modelsOf(draft, members, to)
+  return { ...(models && { models }), rate_limits, budgets: budget ? [budget] : [] }
+}
+
+function modelsOf(draft: Draft, members: Members, to: string): string[] | undefined {
+  const given = members.list('models')
+  if (given.length === 0) return undefined
+  if (given.some((name) => SPECIAL_MODELS.includes(name))) {
+    draft.mapped(members.at('models'), `${to}.models: *`)
+    return undefined
+  }
+  const models = given.filter((name) => patternProblem(name) === undefined).slice(0, 1_000)
+  if (models.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
+  else draft.changed(members.at('models'), `${to}.models`, 'names that no model can have are left out')
+  // A pattern that no model has, so that it is not every model.
+  return models.length > 0 ? models : ['none']
+}
+
+function readTeam(draft: Draft, row: Row, budgets: Budgets): void {
+  const id = String(row.team_id ?? '')
+  const members = membersOf(draft, row, placeOf(TEAMS, id))
+  members.take('team_id')
+  const name = uniqueName(draft, members.text('team_alias') ?? id)
+  const to = `project ${name}`
+  draft.mapped(members.path, to)
+  const labels = labelsOf(members, ['organization_id'])
+  const used = members.number('spend') ?? 0
+  const settings = settingsOf(draft, { members, budgets, to })
+  draft.projects.push({ external_id: `team:${id}`, name, settings, labels, disabled: members.flag('blocked'), used })
+  members.rest(ROW)
+}
+
+function readUser(
+  draft: Draft,
+  { row, budgets, hasKeys }: { row: Row; budgets: Budgets; hasKeys: boolean },
+): undefined {
+  const id = String(row.user_id ?? '')
+  const members = membersOf(draft, row, placeOf(USERS, id))
+  if (!hasKeys)
+    return draft.dropped(members.path, 'it has no key outside of a team; people log in to the console by roles')
+  members.take('user_id')
+  const name = uniqueName(draft, members.text('user_alias') ?? members.text('user_email') ?? id)
+  const to = `project ${name}`
+  draft.changed(members.path, to, 'a user with keys outside of teams is a project')
+  const labels = labelsOf(members, ['user_email'])
+  const used = members.number('spend') ?? 0
+  const settings = settingsOf(draft, { members, budgets, to })
+  draft.projects.push({ external_id: `user:${id}`, name, settings, labels, disabled: false, used })
+  members.rest(ROW)
+}
+
+/** LiteLLM keeps the sessions of its console among the keys. */
+const CONSOLE_TEAM = 'litellm-dashboard'
+
+function readKey(draft: Draft, row: Row, budgets: Budgets): undefined {
+  const stored = String(row.token ?? '')
+  const hash = /^[0-9a-f]{64}$/.test(stored) ? stored : stored.startsWith('sk-') ? sha256(stored) : undefined
+  const alias = typeof row.key_alias === 'string' && row.key_alias !== '' ? row.key_alias : undefined
+  // The start of the hash tells keys without a name apart.
+  const members = membersOf(draft, row, placeOf(KEYS, alias ?? hash?.slice(0, 12) ?? '?'))
+  if (hash === undefined) return draft.dropped(members.path, 'its token is no SHA-256 in hex')
+  for (const name of ['token', 'key_alias', 'key_name']) members.take(name)
+  const team = members.text('team_id')
+  if (team === CONSOLE_TEAM) return draft.dropped(members.path, 'it is a session of the console of LiteLLM')
+  const user = members.text('user_id')
+  const expires_at = timeOf(members.text('expires'))
+  if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
+  const name = (alias ?? `key ${hash.slice(0, 8)}`).slice(0, 100)
+  const to = `token ${name}`
+  draft.mapped(members.path, `${to}, with its key`)
+  const owner = team === undefined ? (user === undefined ? undefined : `user:${user}`) : `team:${team}`
+  const project = draft.projects.some(({ external_id }) => external_id === owner) ? owner : undefined
+  if (owner !== undefined && project === undefined)
+    draft.dropped(members.at(team ? 'team_id' : 'user_id'), 'it is not in the source')
+  const settings = settingsOf(draft, { members, budgets, to })
+  const routes = routesOf(draft, members, to)
+  draft.tokens.push({
+    external_id: hash,
+    hash,
+    name,
+    ...(project !== undefined && { project }),
+    labels: { ...labelsOf(members, ['organization_id']), ...(user !== undefined && { user: user.slice(0, 256) }) },
+    settings: {
+      ...settings,
+      ...(routes.families?.length && { families: routes.families }),
+      expires_at: expires_at ?? null,
+    },
+    disabled: members.flag('blocked') || routes.isNone,
+    used: members.number('spend') ?? 0,
+  })
+  members.rest(ROW)
+}
+
+const FAMILY_OF_ROUTE: readonly [RegExp, EndpointFamily][] = [
+  [/chat\/completions/, 'chatcompat'],
+  [/responses/, 'chatcompat-response'],
+  [/messages/, 'messages-compat'],
+  [/generateContent|v1beta/, 'contentgen-compat'],
+  [/embeddings/, 'embeddings'],
+  [/rerank/, 'rerank'],
+  [/images/, 'image-generation'],
+  [/moderations/, 'moderations'],
+]
+
+/** A key that may not call models must not be able to after the import. */
+function routesOf(draft: Draft, members: Members, to: string): { families?: EndpointFamily[]; isNone: boolean } {
+  const routes = members.list('allowed_routes')
+  if (routes.length === 0 || routes.includes('llm_api_routes')) return { isNone: false }
+  const families = FAMILY_OF_ROUTE.filter(([pattern]) => routes.some((route) => pattern.test(route))).map(
+    ([, one]) => one,
+  )
+  const at = members.at('allowed_routes')
+  if (families.length === 0) draft.changed(at, `${to}, revoked`, 'it may call no model')
+  else draft.changed(at, `${to}.families: ${families.join(', ')}`, 'a token is limited to families')
+  return { families, isNone: families.length === 0 }
+}
+
+/** Texts that tell where an account came from. */
+function labelsOf(members: Members, names: readonly string[]): Record<string, string> {
+  const found = names.map((name) => [name.replace(/_id$/, ''), members.text(name)] as const)
+  return Object.fromEntries(
+    found.filter((one): one is readonly [string, string] => one[1] !== undefined && one[1].length <= 256),
+  )
+}
+
+/** Names of projects are unique. */
+function uniqueName(draft: Draft, name_there: string): string {
+  const base =
+    name_there
+      .replaceAll(/\p{Cc}/gu, ' ')
+      .trim()
+      .slice(0, 90) || 'unnamed'
+  let name = base
+  for (let number = 2; draft.projects.some((one) => one.name === name); number++) name = `${base} ${number}`
+  return name
+}
+
+/** In unix seconds; the dates of the database are UTC. */
+function timeOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const iso = text.replace(' ', 'T')
+  const at = Date.parse(/(Z|[+-]\d\d(:?\d\d)?)$/.test(iso) ? iso : `${iso}Z`)
+  return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
+}
+
+const NO_MODEL_LIMITS = 'limits of a model are those of models.<id>.rate_limits'
+/** Members of keys, teams and users without a place here. */
+const ROW: Record<string, string> = {
+  ...Object.fromEntries([
+    ['model_spend', ''],
+    ['total_spend', 'what was spent before its budget began again is not carried'],
+  ]),
+  created_at: '',
+  updated_at: '',
+  created_by: '',
+  updated_by: '',
+  last_active: '',
+  soft_budget_cooldown: '',
+  budget_reset_at: '',
+  rotation_count: '',
+  key_rotation_at: '',
+  last_rotation_at: '',
+  last_refreshed_at: '',
+  id: '',
+  metadata: 'write what is needed as labels',
+  aliases: 'aliases are those of models, for all tokens',
+  model_id: 'aliases are those of models, for all tokens',
+  config: 'routing is that of models, for all tokens',
+  router_settings: 'routing is that of models, for all tokens',
+  permissions: 'there are no such permissions',
+  model_max_budget: NO_MODEL_LIMITS,
+  budget_limits: NO_MODEL_LIMITS,
+  allowed_cache_controls: 'the cache is that of models',
+  object_permission_id: 'there are no MCP servers and vector stores here',
+  access_group_ids: 'write the models of the group as models of the token',
+  policies: 'there are no guardrails here',
+  agent_id: 'there are no agents here',
+  project_id: 'a project here is a team',
+  organization_id: 'there is no level above projects',
+  auto_rotate: 'rotate with gatehouse token rotate',
+  rotation_interval: 'rotate with gatehouse token rotate',
+  admins: 'people log in to the console by roles',
+  members: 'people log in to the console by roles',
+  members_with_roles: 'people log in to the console by roles',
+  team_member_permissions: 'people log in to the console by roles',
+  default_team_member_models: 'people log in to the console by roles',
+  allow_team_guardrail_config: '',
+  user_role: 'people log in to the console by roles',
+  sso_user_id: 'people log in to the console by roles',
+  password: 'people log in to the console by roles',
+  teams: 'a key belongs to one team',
+  team_id: 'a key belongs to one team',
+}

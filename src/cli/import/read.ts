@@ -1,0 +1,28 @@
+/** Reads a source with the reader of its gateway. */
+import type { Terminal } from '../terminal.ts'
+import { createDraft, type Draft, type SourceName } from './imported.ts'
+import { LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
+import { readLiteLlmConfig } from './litellm-config.ts'
+import { readSource } from './source.ts'
+import type { Tables } from './sql-dump.ts'
+
+type Reader = {
+  /** The tables of its database; empty: it is not read. */
+  tables: readonly string[]
+  readTree(draft: Draft, tree: Record<string, unknown>): void
+  readTables(draft: Draft, tables: Tables): void
+}
+
+const READERS: Record<SourceName, Reader> = {
+  litellm: { tables: LITELLM_TABLES, readTree: readLiteLlmConfig, readTables: readLiteLlmTables },
+}
+
+/** Throws an Error that says what is wrong with the source, and where. */
+export function readImport(name: SourceName, from: string, terminal: Terminal): Draft {
+  const reader = READERS[name]
+  const draft = createDraft(name)
+  const source = readSource(from, { cwd: terminal.cwd, names: reader.tables })
+  if ('tree' in source) reader.readTree(draft, source.tree)
+  else reader.readTables(draft, source.tables)
+  return draft
+}

@@ -1,0 +1,56 @@
+/** Projects and tokens of an import as the store takes them. */
+import type { AdoptedProject, AdoptedToken } from '../../accounts/adopt.ts'
+import { readSettings } from '../../accounts/settings.ts'
+import { type Draft, type ImportedAccount, stableId } from './imported.ts'
+
+type Accounts = { projects: AdoptedProject[]; tokens: AdoptedToken[] }
+
+/** An account that is not valid here is left out, which is reported. */
+export function accountsOf(draft: Draft): Accounts {
+  const { source } = draft
+  const accounts: Accounts = { projects: [], tokens: [] }
+  const ids = new Map<string, string>()
+  const byProject = new Map<string, number>()
+  for (const { project, used = 0 } of draft.tokens) {
+    if (project !== undefined) byProject.set(project, (byProject.get(project) ?? 0) + used)
+  }
+  for (const project of draft.projects) {
+    const settings = settingsOf(draft, project, 'project')
+    if (!settings) continue
+    const project_id = stableId('proj', source, project.external_id)
+    ids.set(project.external_id, project_id)
+    // What its tokens have used counts for it too.
+    const rest = (project.used ?? 0) - (byProject.get(project.external_id) ?? 0)
+    accounts.projects.push({ project_id, settings, disabled: project.disabled, used: Math.max(0, exact(rest)) })
+  }
+  for (const token of draft.tokens) {
+    const settings = settingsOf(draft, token, 'token')
+    const project_id = token.project === undefined ? null : ids.get(token.project)
+    if (!settings || project_id === undefined) continue
+    const { external_id, hash, disabled, used = 0 } = token
+    const token_id = stableId('tok', source, external_id)
+    accounts.tokens.push({ token_id, project_id, hash, prefix: 'sk-', settings, disabled, used: exact(used) })
+  }
+  return accounts
+}
+
+function settingsOf(
+  draft: Draft,
+  { name, settings, labels = {}, external_id }: ImportedAccount,
+  kind: 'project' | 'token',
+) {
+  // The id of a token is the hash of its key.
+  const origin = {
+    'import/source': draft.source,
+    ...(kind === 'project' && { 'import/id': external_id.slice(0, 256) }),
+  }
+  const given = { ...settings, name: name.trim().slice(0, 100), labels: { ...labels, ...origin } }
+  try {
+    readSettings(given, 0)
+    return given
+  } catch (error) {
+    return void draft.dropped(`${kind} ${name}`, (error as Error).message)
+  }
+}
+
+const exact = (amount: number): number => Number(amount.toPrecision(12))

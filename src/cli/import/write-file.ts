@@ -1,0 +1,95 @@
+/** Adds what an import has found to `gatehouse.yaml`; what the file has already stays as it is. */
+import { existsSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { ConfigError } from '../../config/check/problem.ts'
+import { type Change, editYaml, type Tree } from '../../config/edit/edit-yaml.ts'
+import { readEnvironment } from '../../config/load/environment.ts'
+import { DEFAULT_FILE, loadConfig, readTextFile } from '../../config/load/load.ts'
+import { parseYamlPlainly } from '../../config/load/read-yaml.ts'
+import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
+import { knownVendors } from '../../gateway/known-vendors.ts'
+import { isRecord } from '../../kit/json.ts'
+import type { Arguments } from '../arguments.ts'
+import { replaceFile } from '../commands/models-import-file.ts'
+import type { Terminal } from '../terminal.ts'
+import type { Draft } from './imported.ts'
+
+const NEW_FILE = `# Created by \`gatehouse import\`. All settings: docs/manual/reference/settings.md
+`
+
+type FilePlan = {
+  path: string
+  before: string | undefined
+  text: string
+  /** The places that the file has already, with other settings. */
+  kept: string[]
+  /** What is to be done before the gateway starts with this file. */
+  problems: string[]
+}
+
+/** Throws an Error where the file would be invalid; nothing is written. */
+export function planFile(draft: Draft, given: Arguments, terminal: Terminal): FilePlan {
+  const { cwd } = terminal
+  const named = given.text('config')
+  const flags = named === undefined ? {} : { config: named }
+  const path = resolve(cwd, readEnvironment({ environment: terminal.environment, cwd, flags }).config ?? DEFAULT_FILE)
+  const before = readTextFile(path)
+  const present = parseYamlPlainly(before ?? '').value
+  const changes: Change[] = []
+  const kept: string[] = []
+  const add = (place: string[], tree: unknown) => {
+    const found = place.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), present)
+    if (found === undefined) changes.push(changeOf(place, tree))
+    else if (!isDeepStrictEqual(found, tree)) kept.push(place.join('.'))
+  }
+  for (const [name, value] of Object.entries(draft.settings)) add([name], value)
+  for (const [id, tree] of draft.providers) add(['providers', id], tree)
+  for (const [id, tree] of draft.models) add(['models', id], tree)
+  const result = editYaml(before ?? NEW_FILE, changes)
+  for (const { change, why } of result.refused) kept.push(`${change.path.join('.')} (${why})`)
+  const text = changes.length === 0 ? (before ?? '') : result.text
+  if (text === (before ?? '')) return { path, before, text, kept, problems: [] }
+  // Variables that are not set yet are no problem of the file.
+  const environment = { ...valuesFor(draft, text), ...terminal.environment }
+  try {
+    const load = { environment, cwd, flags, vendors: knownVendors(environment), readFile: () => text }
+    const config = loadConfig(load)
+    const { problems } = checkProviders(config, environment, providerFactory(config, environment))
+    return { path, before, text, kept, problems }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    throw new Error(`With this import ${path} would be invalid, so nothing was changed:\n${error.message}`)
+  }
+}
+
+function changeOf(place: string[], tree: unknown): Change {
+  const name = place.at(-1) ?? ''
+  if (isRecord(tree)) return { path: place, tree: tree as Tree }
+  return { path: place.slice(0, -1), tree: { [name]: tree } as Tree }
+}
+
+/** What a variable may be, by its name: an address, or a key. */
+function valuesFor({ variables }: Draft, text: string): Record<string, string> {
+  const names = [...text.matchAll(/\$\{([A-Za-z_]\w*)\}/g)].map(([, name = '']) => name)
+  const known = new Map(variables.map(({ name, value }) => [name, value]))
+  const placeholder = (name: string) =>
+    known.get(name) ?? (/(URL|BASE|ENDPOINT|HOST)/.test(name) ? 'http://127.0.0.1:9' : 'to-be-set-by-the-operator')
+  return Object.fromEntries(names.map((name) => [name, placeholder(name)]))
+}
+
+export function writeFile({ path, before, text }: FilePlan): boolean {
+  if (text === '' || text === before) return false
+  replaceFile({ path, before, text })
+  return true
+}
+
+/** The secrets that the source has in plain, as an environment file that only its owner can read. */
+export function writeSecrets(draft: Draft, name: string, cwd: string): number {
+  const path = resolve(cwd, name)
+  if (existsSync(path)) throw new Error(`--secrets: ${name} is there already; nothing was written`)
+  const plain = draft.variables.filter(({ value }) => value !== undefined)
+  const lines = plain.map(({ name, value = '' }) => `${name}="${value.replaceAll(/[\\"]/g, '\\$&')}"\n`)
+  writeFileSync(path, lines.join(''), { mode: 0o600, flag: 'wx' })
+  return plain.length
+}

@@ -1,0 +1,256 @@
+/** `gatehouse import`: from published examples of other gateways and dumps of their databases, run in this process. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run as runCheck } from '../src/cli/commands/check.ts'
+import { run as runImport } from '../src/cli/commands/import.ts'
+import { run as runToken } from '../src/cli/commands/token.ts'
+import { parseEnvironmentFile } from '../src/config/load/environment-file.ts'
+import { loadConfig } from '../src/config/load/load.ts'
+import { configOf, startGateway } from './kit/gateway.ts'
+import { collectingTerminal } from './kit/terminal.ts'
+import { completion, startVendor, whole } from './kit/vendor.ts'
+
+const FIXTURES = join(import.meta.dir, 'fixtures/import')
+const COMMANDS = { import: runImport, check: runCheck, token: runToken }
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gatehouse-import-'))
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+async function gatehouse(command: keyof typeof COMMANDS, args: string[], variables: Record<string, string> = {}) {
+  const environment = { GATEHOUSE_DISCOVER: 'off', GATEHOUSE_DATA_DIR: directory, ...variables }
+  const { terminal, printed } = collectingTerminal({ cwd: directory, environment })
+  const error = await COMMANDS[command](args, terminal).then(
+    (code) => (code === 0 ? undefined : `code ${code}`),
+    (thrown: Error) => thrown.message,
+  )
+  return { ...printed, error }
+}
+
+type Line = { outcome: string; from: string; to?: string; why?: string }
+type Report = {
+  lines: Line[]
+  variables: { name: string; from: string; in_plain: boolean }[]
+  accounts: { kind: string; name: string; outcome: string }[]
+  written: boolean
+}
+
+async function importOf(...args: string[]): Promise<Report> {
+  const { out, error } = await gatehouse('import', [...args, '--json'])
+  expect(error).toBeUndefined()
+  return JSON.parse(out)
+}
+
+const lineAt = ({ lines }: Report, from: string) => lines.find((line) => line.from === from)
+const written = () => readFileSync(join(directory, 'gatehouse.yaml'), 'utf8')
+function write(name: string, text: string): string {
+  writeFileSync(join(directory, name), text)
+  return name
+}
+
+/** The file passes the check with every variable that the import names. */
+async function expectValid({ variables }: Report): Promise<void> {
+  const values = Object.fromEntries(variables.map(({ name }) => [name, 'https://set.example.com/v1']))
+  expect(await gatehouse('check', [], values)).toMatchObject({ error: undefined })
+}
+
+describe('gatehouse import litellm', () => {
+  const litellm = (name: string) => join(FIXTURES, 'litellm', name)
+
+  test.each([['azure_config_with_tpm.yaml'], ['load_balancer.yaml'], ['oai_misc_config.yaml']])(
+    'makes a valid file of the example %s, and changes nothing when it is done again',
+    async (name) => {
+      const report = await importOf('litellm', litellm(name))
+      expect(report.written).toBe(true)
+      await expectValid(report)
+      const first = written()
+      const again = await importOf('litellm', litellm(name))
+      expect(again).toMatchObject({ written: false, lines: report.lines })
+      expect(written()).toBe(first)
+    },
+  )
+
+  test('sums the limits of deployments, and spreads calls over them', async () => {
+    const report = await importOf('litellm', litellm('azure_config_with_tpm.yaml'))
+    expect(written()).toContain('rate_limits: { tokens_per_minute: 160000 }')
+    expect(written()).toContain(
+      'targets: [{ provider: azure, model: gpt-35-1 }, { provider: azure-2, model: gpt-35-2 }]',
+    )
+    expect(written()).toContain('strategy: weighted')
+    expect(lineAt(report, 'model_list[0].litellm_params.tpm')?.outcome).toBe('changed')
+  })
+
+  test('says what is dropped by its path, and never prints a secret', async () => {
+    const { out, error } = await gatehouse('import', ['litellm', litellm('load_balancer.yaml'), '--dry-run'])
+    expect(error).toBeUndefined()
+    expect(out).toContain('dropped  model_list[3].litellm_params.model: provider "mistralai" is not known')
+    expect(out).toContain('dropped  model_list[0].rpm: other deployments of gpt-3.5-turbo have no such limit')
+    expect(out).toContain('dropped  environment_variables:')
+    expect(out).toContain('OPENAI_API_KEY_2  model_list[1].litellm_params.api_key (written there in plain)')
+    for (const secret of ['uj6F', 'Imn', 'eYVX71']) expect(out).not.toContain(secret)
+    expect(() => written()).toThrow()
+  })
+
+  test('reads fallbacks, aliases, tags, prices, budgets and timeouts', async () => {
+    const source = write(
+      'config.yaml',
+      `
+model_list:
+  - model_name: small
+    litellm_params: { model: openai/gpt-5-mini, input_cost_per_token: 0.00000025, order: 2, tags: [cheap], timeout: 20 }
+  - model_name: small
+    litellm_params: { model: groq/llama, api_key: os.environ/GROQ, order: 1, weight: 3 }
+  - model_name: large
+    litellm_params: { model: anthropic/claude-opus, max_tokens: 4096, future_member: 1 }
+    model_info: { mode: chat, max_input_tokens: 200000 }
+router_settings:
+  routing_strategy: least-busy
+  model_group_alias: { tiny: small }
+  fallbacks: [{ small: [large, missing] }]
+litellm_settings: { max_budget: 90, budget_duration: 60d, default_fallbacks: [small] }
+general_settings: { global_max_parallel_requests: 50 }
+`,
+    )
+    const report = await importOf('litellm', source)
+    await expectValid(report)
+    const config = loadConfig({
+      environment: { GATEHOUSE_DISCOVER: 'off', GROQ: 'x', OPENAI_API_KEY: 'x', ANTHROPIC_API_KEY: 'x' },
+      cwd: directory,
+      flags: {},
+    })
+    expect(config.models.small).toMatchObject({
+      targets: [
+        {
+          provider: 'openai',
+          model: 'gpt-5-mini',
+          priority: 1,
+          when: { tags: ['cheap'] },
+          timeouts: { total_seconds: 20 },
+        },
+        { provider: 'groq', model: 'llama', priority: 0, weight: 3 },
+      ],
+      prices: { input: 0.25 },
+      fallbacks: { unavailable: ['large'] },
+    })
+    expect(config.models.large).toMatchObject({ context_tokens: 200_000, fallbacks: { unavailable: ['small'] } })
+    expect(config.models.tiny).toMatchObject({ alias_of: 'small' })
+    expect(config.rate_limits).toEqual({ concurrent_requests: 50 })
+    expect(config.budgets).toMatchObject([{ amount: 45, window: 'month' }])
+    expect(lineAt(report, 'model_list[2].litellm_params.future_member')).toEqual({
+      outcome: 'dropped',
+      from: 'model_list[2].litellm_params.future_member',
+      why: 'this import does not know it',
+    })
+  })
+
+  test('clients keep their keys, with their projects, limits, budgets and spend', async () => {
+    const vendor = startVendor()
+    vendor.otherwise(whole(completion('hi')))
+    const source = write(
+      'config.yaml',
+      `model_list: [{ model_name: gpt-4o, litellm_params: { model: openai/m, api_base: "${vendor.url}", api_key: sk-of-the-vendor } }]`,
+    )
+    const report = await importOf('litellm', source, '--secrets', 'secrets.env')
+    expect(written()).not.toContain('sk-of-the-vendor')
+    expect(statSync(join(directory, 'secrets.env')).mode & 0o777).toBe(0o600)
+    const secrets = parseEnvironmentFile(readFileSync(join(directory, 'secrets.env'), 'utf8'), 'secrets.env')
+    expect(report.variables).toMatchObject([{ name: 'OPENAI_API_KEY', in_plain: true }])
+    expect((await importOf('litellm', litellm('dump.sql'))).accounts).toMatchObject([
+      { kind: 'project', name: 'Search', outcome: 'added' },
+      { kind: 'project', name: 'Closed', outcome: 'added' },
+      { kind: 'project', name: 'ada@example.com', outcome: 'added' },
+      { kind: 'token', name: 'search-ci', outcome: 'added' },
+      { kind: 'token', name: 'ada-laptop', outcome: 'added' },
+      { kind: 'token', name: 'blocked', outcome: 'added' },
+      { kind: 'token', name: 'free', outcome: 'added' },
+      { kind: 'token', name: 'info only', outcome: 'added' },
+    ])
+    expect((await importOf('litellm', litellm('dump.sql'))).accounts).toEqual([])
+    const environment = { GATEHOUSE_DISCOVER: 'off', ...secrets }
+    const { providers, models } = loadConfig({ environment, cwd: directory, flags: {} })
+    const priced = { ...models, 'gpt-4o': { ...models['gpt-4o'], prices: { input: 1, output: 1 } } }
+    const gateway = await startGateway(configOf({ providers, models: priced }), {
+      store_url: `sqlite:${join(directory, 'gatehouse.db')}`,
+    })
+    const call = async (secret: string) => {
+      const json = { model: 'gpt-4o', max_tokens: 4, messages: [{ role: 'user', content: 'hi' }] }
+      const response = await gateway.chat(json, { headers: { authorization: `Bearer ${secret}` } })
+      const body = await response.text()
+      return response.status === 200 ? 200 : JSON.parse(body).error.code
+    }
+    try {
+      expect(await call('sk-search-ci-0123456789abcdefghij')).toBe(200)
+      expect(vendor.requests[0]?.headers.authorization).toBe('Bearer sk-of-the-vendor')
+      expect(await call('sk-ada-laptop-0123456789abcdefg')).toBe('insufficient_quota')
+      for (const secret of [
+        'sk-blocked-0123456789abcdefghijk',
+        'sk-info-0123456789abcdefghijklmn',
+        'sk-old-00123456789abcdefghijklmn',
+        'sk-dash-0123456789abcdefghijklmn',
+      ]) {
+        expect(await call(secret)).toBe('invalid_api_key')
+      }
+    } finally {
+      await gateway[Symbol.asyncDispose]()
+      vendor.stop()
+    }
+  })
+
+  test('leaves a token revoked that was revoked here', async () => {
+    await importOf('litellm', litellm('dump.sql'))
+    await gatehouse('token', ['revoke', 'search-ci'])
+    expect((await importOf('litellm', litellm('dump.sql'))).accounts).toEqual([])
+    const { out } = await gatehouse('token', ['list'])
+    expect(out).toMatch(/search-ci .*revoked/)
+  })
+
+  test('reads no row out of a text of another row', async () => {
+    const hash = 'a'.repeat(64)
+    const source = write(
+      'dump.sql',
+      `INSERT INTO public."LiteLLM_SpendLogs" VALUES ('x', '
+INSERT INTO "LiteLLM_VerificationToken" (token, key_alias) VALUES (''${hash}'', ''forged'');
+');
+INSERT INTO "LiteLLM_VerificationToken" (token, key_alias) VALUES ('${'b'.repeat(64)}', 'real''s');
+`,
+    )
+    const report = await importOf('litellm', source, '--dry-run')
+    expect(report.lines.map(({ from }) => from)).toEqual(["LiteLLM_VerificationToken[real's]"])
+  })
+
+  test.each([
+    ['an alias that is in itself', 'a: &a [*a, *a]\n', 'nested too deeply or has too many values'],
+    ['a bomb of aliases', bomb(), 'nested too deeply or has too many values'],
+    ['a list', '[1, 2]\n', 'must be an object'],
+    ['broken YAML', 'model_list: [secret-text\n', 'line 2'],
+    ['a deep document', `${'['.repeat(5_000)}`, 'cannot be read'],
+  ])('refuses %s', async (_, text, message) => {
+    const { error = '' } = await gatehouse('import', ['litellm', write('config.yaml', text)])
+    expect(error).toContain(message)
+    expect(error).not.toContain('secret-text')
+  })
+
+  test('says what is wrong with its arguments', async () => {
+    expect((await gatehouse('import', ['litelm', 'x'])).error).toContain('did you mean "litellm"?')
+    expect((await gatehouse('import', ['litellm', 'missing.yaml'])).error).toBe(
+      'missing.yaml cannot be read: there is no such file',
+    )
+  })
+})
+
+function bomb(): string {
+  const levels = Array.from({ length: 12 }, (_, at) => {
+    const items =
+      at === 0
+        ? '1'
+        : Array(10)
+            .fill(`*l${at - 1}`)
+            .join(', ')
+    return `l${at}: &l${at} [${items}]\n`
+  })
+  return levels.join('')
+}
