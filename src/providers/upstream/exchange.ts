@@ -17,10 +17,7 @@ const REST_MILLISECONDS = 1_000
 
 const utf8 = new TextDecoder() // for whole texts only, so that it keeps nothing between them
 
-/**
- * One object for each request. Secrets of the provider are removed from all that leaves it, whatever the content type is: JSON
- * that is labelled as an image is still read as JSON.
- */
+/** One object for each request. Secrets of the provider are removed from all that leaves it, whatever its content type is. */
 export class Exchange extends TimeLimited implements UpstreamResponse {
   readonly request: UpstreamRequest
   status = 0
@@ -169,8 +166,9 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
       this.#waitingSince = this.#clock.steady()
       if (!this.isTimed) this.startTimer(this.#clock, this.request.timeouts.idle_seconds * 1000)
     }
-    const { body } = this.#raw
-    this.#reader ??= this.#coding === undefined ? (body?.getReader() ?? NO_BODY) : decodedReader(body, this.#coding)
+    if (this.#reader) return this.#reader.read()
+    const { body } = this.#raw // only once: of a stream that is read, the response itself is not kept
+    this.#reader = this.#coding === undefined ? (body?.getReader() ?? NO_BODY) : decodedReader(body, this.#coding)
     return this.#reader.read()
   }
 
