@@ -9,19 +9,40 @@ const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 const gateway = await startGateway({}, { clock: systemClock })
 afterAll(() => gateway[Symbol.asyncDispose]())
 
-/** Lines such as `ask /v1/embeddings '{...}'`. */
-const calls = [...readme.matchAll(/^ask (\/\S+) '(.*)'$/gm)].map(([, path = '', json = '']) => ({
+/** Lines such as `ask /v1/embeddings '{...}'`, and what is written to a file. */
+const calls = [...readme.matchAll(/^ask (\/\S+) '(.*)'(?: > (\S+))?$/gm)].map(([, path = '', json = '', file]) => ({
   path,
   body: JSON.parse(json) as Record<string, unknown>,
+  file,
 }))
+/** Lines such as `curl http://...  -F model=m -F file=@hello.mp3`. */
+const forms = [...readme.matchAll(/^curl http:\/\/[^/]+(\/\S+) .*-F model=(\S+) -F file=@(\S+)$/gm)].map(
+  ([, path = '', model = '', file]) => ({ path, model, file }),
+)
 
 test('the README has a call for every family', () => {
-  expect(calls).toHaveLength(ENDPOINT_FAMILIES.length)
-  expect(new Set(calls.map(({ path }) => path)).size).toBe(ENDPOINT_FAMILIES.length)
+  const all = [...calls, ...forms]
+  expect(all).toHaveLength(ENDPOINT_FAMILIES.length)
+  expect(new Set(all.map(({ path }) => path)).size).toBe(ENDPOINT_FAMILIES.length)
 })
 
-test.each(calls)('$path returns 200 on a fresh start', async ({ path, body }) => {
+const written = new Map<string | undefined, Uint8Array<ArrayBuffer>>()
+
+test.each(calls)('$path returns 200 on a fresh start', async ({ path, body, file }) => {
   const response = await gateway.call(path, { json: body })
+  if (file !== undefined) {
+    written.set(file, await response.bytes())
+    expect(response.status).toBe(200)
+    return
+  }
   const result = await response.json()
   expect([response.status, result.error ?? null]).toEqual([200, null])
+})
+
+test.each(forms)('$path understands the file of the call before', async ({ path, model, file }) => {
+  const form = new FormData()
+  form.append('model', model)
+  form.append('file', new File([written.get(file) ?? new Uint8Array()], file ?? ''))
+  const response = await gateway.call(path, { form })
+  expect([response.status, ((await response.json()) as { text: string }).text]).toEqual([200, 'Hello'])
 })
