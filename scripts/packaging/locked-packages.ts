@@ -14,6 +14,7 @@ type Entry = {
   os?: string[]
   dependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
 }
 export type LockedPackage = {
   /** From the root: `node_modules/a/node_modules/b`. */
@@ -38,8 +39,8 @@ export function readLocked(root = ROOT): Locked {
   }
   const isShipped = (path: string) => path.includes(MODULES) && !packages[path]?.link && !packages[path]?.dev
   const dependenciesOf = (path: string) => {
-    const { dependencies, optionalDependencies } = packages[path] ?? {}
-    return Object.keys({ ...dependencies, ...optionalDependencies })
+    const { dependencies, optionalDependencies, peerDependencies } = packages[path] ?? {}
+    return Object.keys({ ...peerDependencies, ...dependencies, ...optionalDependencies })
       .map((name) => resolve(path, name))
       .filter((found) => found !== undefined && isShipped(found)) as string[]
   }

@@ -28,7 +28,9 @@ them and says where their sources are and how to link it again. It is unchanged.
 
 /** `ofSystems`: the systems' own packages that are inside, such as @napi-rs/canvas-linux-x64-gnu; others are left out. */
 export function thirdPartyLicenses(ofSystems: ReadonlySet<string>): string {
-  const packages = readLocked().packages.filter(({ name, isOfSystem }) => !isOfSystem || ofSystems.has(name))
+  const packages = readLocked().packages.filter(
+    ({ name, isOfSystem }) => !isOfSystem || ofSystems.has(name) || name === 'bun',
+  )
   /** Many packages share one text. */
   const byText = new Map<string, string[]>()
   const without: string[] = []
