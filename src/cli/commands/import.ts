@@ -12,7 +12,7 @@ import { planFile, writeFile, writeSecrets } from '../import/write-file.ts'
 import { storeToWrite } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
-const HELP = `Usage: gatehouse import litellm <source> [--dry-run] [--secrets <file>] [--config <file>]
+const HELP = `Usage: gatehouse import <gateway> <source> [--dry-run] [--secrets <file>] [--config <file>]
                         [--data-dir <directory>] [--json]
 
 Takes over another gateway: its providers, models, aliases and fallbacks into the configuration file, its teams, keys, budgets,
@@ -20,6 +20,8 @@ limits and what they have spent into the store. Clients keep their keys. What th
 changes what the source has changed. Without --dry-run it says the same, and writes.
 
   litellm   config.yaml, a dump of its database in SQL, or a directory with its tables as CSV or JSON
+  new-api   its file of SQLite, a dump of its database in SQL, or a directory with its tables as CSV or JSON
+  one-api   the same
 
 Options:
   --dry-run               say line by line what would be carried, changed and dropped; write nothing
@@ -29,6 +31,7 @@ ${STORE_OPTIONS_HELP}
 Examples:
   gatehouse import litellm config.yaml --dry-run
   gatehouse import litellm litellm.sql --data-dir data
+  gatehouse import new-api one-api.db --data-dir data --secrets secrets.env
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {

@@ -3,6 +3,7 @@ import type { Terminal } from '../terminal.ts'
 import { createDraft, type Draft, type SourceName } from './imported.ts'
 import { LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
 import { readLiteLlmConfig } from './litellm-config.ts'
+import { ONE_API_TABLES, readOneApi } from './one-api.ts'
 import { readSource } from './source.ts'
 import type { Tables } from './sql-dump.ts'
 
@@ -15,6 +16,8 @@ type Reader = {
 
 const READERS: Record<SourceName, Reader> = {
   litellm: { tables: LITELLM_TABLES, readTree: readLiteLlmConfig, readTables: readLiteLlmTables },
+  'new-api': { tables: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
+  'one-api': { tables: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
 }
 
 /** Throws an Error that says what is wrong with the source, and where. */
@@ -25,4 +28,9 @@ export function readImport(name: SourceName, from: string, terminal: Terminal): 
   if ('tree' in source) reader.readTree(draft, source.tree)
   else reader.readTables(draft, source.tables)
   return draft
+}
+
+/** Its settings are in its database. */
+function noDatabase(): never {
+  throw new Error(`it has none of the tables ${ONE_API_TABLES.join(', ')}`)
 }

@@ -1,0 +1,300 @@
+/**
+ * Reads channels, tokens and users of One API and of New API from their tables: https://github.com/songquanpeng/one-api and
+ * https://github.com/QuantumNous/new-api, `model/channel.go`, `token.go` and `user.go`. Both keep keys in plain.
+ */
+import { sha256 } from '../../kit/secret.ts'
+import type { Budget } from '../../spec/rate-limit.ts'
+import { type Draft, type Members, membersOf } from './imported.ts'
+import { type Deployment, modelId, modelTree } from './model-targets.ts'
+import { addressOf, presetKey } from './provider-parts.ts'
+import type { Row, Tables } from './sql-dump.ts'
+import { vendorTree } from './vendors.ts'
+
+export const ONE_API_TABLES = ['channels', 'tokens', 'users']
+
+/** Numbers of channel types that both have, by names of `vendors.ts`: `relay/channeltype/define.go`, `constant/channel.go`. */
+const SHARED_TYPES: Record<number, string> = {
+  1: 'openai',
+  3: 'azure',
+  8: 'custom_openai',
+  14: 'anthropic',
+  16: 'zhipu',
+  17: 'dashscope',
+  20: 'openrouter',
+  24: 'gemini',
+  25: 'moonshot',
+}
+const OWN_TYPES: Record<'one-api' | 'new-api', Record<number, string>> = {
+  'one-api': {
+    28: 'mistral',
+    29: 'groq',
+    30: 'ollama',
+    35: 'cohere',
+    36: 'deepseek',
+    39: 'together',
+    41: 'novita',
+    45: 'xai',
+    50: 'custom_openai',
+  },
+  'new-api': {
+    4: 'ollama',
+    26: 'zhipu',
+    27: 'perplexity',
+    34: 'cohere',
+    38: 'jina',
+    40: 'siliconflow',
+    42: 'mistral',
+    43: 'deepseek',
+    48: 'xai',
+  },
+}
+/** Types whose own address takes what these names add to it; of others it may have another form than here. */
+const PATHS: Record<string, string> = { openai: '/v1', custom_openai: '/v1', siliconflow: '/v1', anthropic: '' }
+const ADDRESSES: Record<string, string> = { siliconflow: 'https://api.siliconflow.cn' }
+/** Both count half a million units of quota as a dollar (`QuotaPerUnit`). */
+const QUOTA_A_DOLLAR = 500_000
+const ENABLED = 1
+const DISABLED = 2
+const MOST_KEYS = 100
+const MOST_MODELS = 1_000
+
+export function readOneApi(draft: Draft, tables: Tables): void {
+  const groups = readChannels(draft, tables.get('channels') ?? [])
+  const tokens = (tables.get('tokens') ?? []).filter((row) => !row.deleted_at)
+  const users = new Map((tables.get('users') ?? []).map((row) => [String(row.id), row]))
+  const owners = new Set(tokens.map(({ user_id }) => String(user_id)))
+  for (const [id, row] of users) readUser(draft, { row, hasTokens: owners.has(id) && !row.deleted_at })
+  for (const row of tokens) readToken(draft, { row, user: users.get(String(row.user_id)), groups })
+}
+
+/** The models that each group may use. */
+type Groups = { all: Set<string>; of(group: string): Set<string> }
+
+function readChannels(draft: Draft, rows: readonly Row[]): Groups {
+  const byGroup = new Map<string, Set<string>>()
+  const of = (group: string) => byGroup.get(group) ?? byGroup.set(group, new Set()).get(group) ?? new Set<string>()
+  const deployments = new Map<string, Deployment[]>()
+  for (const row of rows) {
+    const members = membersOf(draft, row, `channels[${String(row.name ?? row.id).slice(0, 80)}]`)
+    const groups = members.list('group')
+    for (const { id, deployment } of readChannel(draft, members)) {
+      deployments.set(id, [...(deployments.get(id) ?? []), deployment])
+      for (const group of groups.length > 0 ? groups : ['default']) of(group).add(id)
+    }
+  }
+  for (const [id, list] of deployments) draft.models.set(id, modelTree(list, 'weighted'))
+  return { all: new Set(deployments.keys()), of }
+}
+
+function readChannel(draft: Draft, members: Members): { id: string; deployment: Deployment }[] {
+  if (members.number('status') === DISABLED) {
+    draft.dropped(members.path, 'it is disabled')
+    return []
+  }
+  const providers = providersOf(draft, members)
+  const mapping = members.record('model_mapping') ?? {}
+  const [priority, weight] = [members.number('priority') ?? 0, members.number('weight') ?? 0]
+  const found: { id: string; deployment: Deployment }[] = []
+  for (const name of providers.length === 0 ? [] : members.list('models').slice(0, MOST_MODELS)) {
+    const id = modelId(draft, name, members.at('models'))
+    if (id === undefined) continue
+    const target = mapping[name]
+    const model = typeof target === 'string' && target !== '' ? target : name
+    for (const provider of providers) {
+      const deployment = { provider, model, priority: -priority, ...(weight > 0 && { weight }) }
+      found.push({ id, deployment })
+      draft.mapped(`${members.at('models')}: ${name}`, `models.${id}.targets: ${provider}/${model}`)
+    }
+  }
+  members.take('models')
+  members.rest(CHANNEL)
+  return found
+}
+
+/** One for each key. */
+function providersOf(draft: Draft, members: Members): string[] {
+  const type = members.number('type') ?? 0
+  const vendor = OWN_TYPES[draft.source as 'one-api' | 'new-api'][type] ?? SHARED_TYPES[type]
+  if (vendor === undefined) {
+    draft.dropped(members.at('type'), `the import does not know how to call channels of type ${type}`)
+    return []
+  }
+  const tree = vendorTree(vendor, baseUrlOf(draft, members, vendor))
+  if (!tree) {
+    draft.dropped(members.at('base_url'), 'there is no address to call')
+    return []
+  }
+  const path = members.at('key')
+  const keys = (members.text('key') ?? '').split('\n').map((key) => key.trim())
+  const given = keys.filter((key) => key !== '').slice(0, MOST_KEYS)
+  if (given.length === 0) {
+    const key = presetKey(draft, tree, path)
+    return [draft.provider(vendor, { ...tree, ...(key !== undefined && { key }) })]
+  }
+  return given.map((key) =>
+    draft.provider(vendor, { ...tree, key: draft.secret(key, { path, name: `${vendor}_API_KEY` }) }),
+  )
+}
+
+function baseUrlOf(draft: Draft, members: Members, vendor: string): string | undefined {
+  const own = addressOf(draft, members, ['base_url'])?.replace(/\/+$/, '')
+  const path = PATHS[vendor]
+  if (own === undefined) return ADDRESSES[vendor] && `${ADDRESSES[vendor]}${path ?? ''}`
+  if (vendor === 'azure' || vendor === 'ollama') return own
+  if (path !== undefined) return own.endsWith(path) ? own : `${own}${path}`
+  draft.dropped(
+    members.at('base_url'),
+    'an address of its own is not carried for this type; set base_url of the provider',
+  )
+  return undefined
+}
+
+const dollars = (quota: number): number => Number((quota / QUOTA_A_DOLLAR).toPrecision(12))
+
+/** What is left and what was used, together: a budget without an end. */
+function quotaOf(draft: Draft, members: Members, { left, to }: { left: string; to: string }) {
+  const [rest, used] = [Math.max(0, members.number(left) ?? 0), Math.max(0, members.number('used_quota') ?? 0)]
+  const budget: Budget = { amount: dollars(rest + used), window: 'total' }
+  draft.changed(members.at(left), `${to}.budgets: ${budget.amount} in total`, `${QUOTA_A_DOLLAR} of quota are a dollar`)
+  return { budget, used: dollars(used) }
+}
+
+function readUser(draft: Draft, { row, hasTokens }: { row: Row; hasTokens: boolean }): undefined {
+  const name = String(row.username ?? row.id).slice(0, 90)
+  const members = membersOf(draft, row, `users[${name}]`)
+  if (!hasTokens) return draft.dropped(members.path, 'it has no token; people log in to the console by roles')
+  for (const known of ['id', 'username', 'group']) members.take(known)
+  const to = `project ${name}`
+  draft.changed(members.path, to, 'a user is a project')
+  const { budget, used } = quotaOf(draft, members, { left: 'quota', to })
+  const disabled = members.number('status') === DISABLED
+  draft.projects.push({ external_id: `user:${row.id}`, name, settings: { budgets: [budget] }, disabled, used })
+  members.rest(USER)
+}
+
+type TokenParts = { row: Row; user: Row | undefined; groups: Groups }
+
+function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
+  const name = String(row.name ?? '').slice(0, 90) || `token ${row.id}`
+  const members = membersOf(draft, row, `tokens[${name}]`)
+  const stored = members.text('key')
+  if (stored === undefined) return draft.dropped(members.path, 'it has no key')
+  const expires = members.number('expired_time') ?? -1
+  if (expires >= 0 && expires * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
+  const to = `token ${name}`
+  // Clients send it with this prefix, which is not stored.
+  draft.mapped(members.path, `${to}, with its key`)
+  for (const known of ['id', 'user_id', 'name']) members.take(known)
+  const isUnlimited = members.flag('unlimited_quota')
+  const { budget, used } = isUnlimited
+    ? { budget: undefined, used: dollars(Math.max(0, members.number('used_quota') ?? 0)) }
+    : quotaOf(draft, members, { left: 'remain_quota', to })
+  members.take('remain_quota')
+  const group = members.text('group') || String(user?.group || 'default')
+  const models = modelsOf(draft, members, { group, groups, to })
+  const addresses = addressesOf(draft, members, to)
+  const project = user === undefined ? undefined : `user:${row.user_id}`
+  const status = members.number('status') ?? ENABLED
+  draft.tokens.push({
+    external_id: `token:${row.id}`,
+    hash: sha256(stored.startsWith('sk-') ? stored : `sk-${stored}`),
+    name,
+    ...(project !== undefined && { project }),
+    settings: {
+      ...(models && { models }),
+      ...(addresses && addresses.length > 0 && { allowed_addresses: addresses }),
+      budgets: budget ? [budget] : [],
+      expires_at: expires >= 0 ? expires : null,
+    },
+    // No models, or addresses that cannot be read: it must not be able to do more than before.
+    disabled: status === DISABLED || models?.length === 0 || addresses === undefined,
+    used,
+  })
+  members.rest(TOKEN)
+}
+
+type ModelParts = { group: string; groups: Groups; to: string }
+
+/** Those of its group, and of its own list; undefined: all. Empty: none. */
+function modelsOf(draft: Draft, members: Members, { group, groups, to }: ModelParts): string[] | undefined {
+  const isLimited = draft.source === 'one-api' || members.flag('model_limits_enabled')
+  const place = draft.source === 'one-api' ? 'models' : 'model_limits'
+  const listed = members.list(place)
+  const ofGroup = groups.of(group)
+  const isWhole = ofGroup.size === groups.all.size
+  if (!isWhole)
+    draft.changed(members.at('group'), `${to}.models`, `a group is a list of models; "${group}" has ${ofGroup.size}`)
+  if (!isLimited || listed.length === 0) return isWhole ? undefined : [...ofGroup].slice(0, MOST_MODELS)
+  const models = listed.filter((name) => ofGroup.has(name))
+  if (models.length === listed.length) draft.mapped(members.at(place), `${to}.models`)
+  else draft.changed(members.at(place), `${to}.models`, 'models that no channel of its group has are left out')
+  return models.slice(0, MOST_MODELS)
+}
+
+const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f:]*:[\da-f:.]*)(?:\/\d{1,3})?$/i
+
+/** CIDR ranges; undefined: they cannot be read. */
+function addressesOf(draft: Draft, members: Members, to: string): string[] | undefined {
+  const name = members.has('subnet') ? 'subnet' : 'allow_ips'
+  const given = (members.text(name) ?? '').split(/[\s,]+/).filter((one) => one !== '')
+  const ranges = given.map((one) => (one.includes('/') ? one : `${one}/${one.includes(':') ? 128 : 32}`))
+  if (ranges.every((one) => ADDRESS.test(one))) {
+    if (ranges.length > 0) draft.mapped(members.at(name), `${to}.allowed_addresses`)
+    return ranges
+  }
+  return void draft.changed(members.at(name), `${to}, revoked`, 'its addresses cannot be read')
+}
+
+const NOTHING = ''
+const TIMES = {
+  created_time: NOTHING,
+  accessed_time: NOTHING,
+  test_time: NOTHING,
+  created_at: NOTHING,
+  updated_at: NOTHING,
+}
+const CHANNEL: Record<string, string> = {
+  ...TIMES,
+  id: NOTHING,
+  name: NOTHING,
+  response_time: NOTHING,
+  balance: NOTHING,
+  balance_updated_time: NOTHING,
+  used_quota: NOTHING,
+  channel_info: NOTHING,
+  test_model: NOTHING,
+  other_info: NOTHING,
+  remark: NOTHING,
+  tag: NOTHING,
+  auto_ban: 'a target that fails is left out by its error rate',
+  status_code_mapping: 'errors have one form here',
+  other: 'options of a provider: providers.<id>.options',
+  config: 'options of a provider: providers.<id>.options',
+  setting: 'options of a provider: providers.<id>.options',
+  settings: 'options of a provider: providers.<id>.options',
+  param_override: 'set providers.<id>.request_defaults',
+  header_override: 'set providers.<id>.headers',
+  openai_organization: 'set providers.<id>.headers',
+  system_prompt: 'a gateway adds no prompt',
+}
+const USER: Record<string, string> = {
+  ...TIMES,
+  display_name: NOTHING,
+  request_count: NOTHING,
+  aff_code: NOTHING,
+  aff_count: NOTHING,
+  aff_quota: NOTHING,
+  aff_history: NOTHING,
+  inviter_id: NOTHING,
+  password: 'people log in to the console by roles',
+  access_token: 'make an admin token: gatehouse admin create',
+  role: 'people log in to the console by roles',
+  email: 'people log in to the console by roles',
+  setting: 'settings of a person are not carried',
+}
+const TOKEN: Record<string, string> = {
+  ...TIMES,
+  group: NOTHING,
+  billing_type: NOTHING,
+  cross_group_retry: 'routing is that of models, for all tokens',
+}
