@@ -27,6 +27,8 @@ const FAMILIES = [
   'chatcompat-video',
   // Beyond the specification.
   'moderations',
+  'audio-speech',
+  'audio-transcription',
 ]
 
 export const SPEC_MODEL = object(
