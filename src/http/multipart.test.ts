@@ -81,6 +81,16 @@ describe('a form', () => {
     ['an escaped name', 'form-data; name="a%22b"; filename="c%0D%0A.png"', { name: 'a"b', filename: 'c\r\n.png' }],
     ['a name with backslashes', 'form-data; name="a\\"b"; filename="c\\\\d"', { name: 'a"b', filename: 'c\\d' }],
     ['names without quotation marks', 'form-data; name=a; filename=b.png', { name: 'a', filename: 'b.png' }],
+    [
+      'a name beyond ASCII',
+      `form-data; name="a"; filename*=utf-8''na%C3%AFve.png`,
+      { name: 'a', filename: 'naïve.png' },
+    ],
+    [
+      'a name that is coded wrongly',
+      `form-data; name="a"; filename*=UTF-8'en'%E0.png`,
+      { name: 'a', filename: '%E0.png' },
+    ],
     ['the names in another order and case', 'Form-Data; FileName="b"; Name="a"', { name: 'a', filename: 'b' }],
   ])('may have %s', async (_, disposition, { name, filename }: { name?: string; filename?: string }) => {
     const body = `before\r\n--b  \r\ncontent-type: image/png\r\ncontent-disposition: ${disposition}\r\n\r\nx\r\n--b--after`

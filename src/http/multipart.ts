@@ -91,7 +91,7 @@ function partIn(bytes: Bytes, start: number, end: number): FormPart {
     throw broken('a part has no header such as content-disposition: form-data; name="a"')
   }
   const content = bytes.subarray(Math.min(headersEnd + 2 * CRLF.length, end), end)
-  const filename = parameterOf(disposition, 'filename')
+  const filename = parameterOf(disposition, 'filename') ?? extendedName(disposition)
   if (filename === undefined) return { name, value: new TextDecoder().decode(content) }
   return { name, value: { bytes: content, content_type: headerOf(headers, 'content-type'), filename } }
 }
@@ -106,6 +106,17 @@ function parameterOf(header: string, name: string): string | undefined {
   const [, quoted, plain = quoted] =
     new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;]*))`, 'i').exec(header) ?? []
   return plain?.replace(/\\(["\\])/g, '$1').replace(/%(22|0A|0D)/gi, (code) => decodeURIComponent(code))
+}
+
+/** A name beyond ASCII, as Python's `requests` writes it (RFC 5987): `filename*=utf-8''na%C3%AFve.mp3`. */
+function extendedName(header: string): string | undefined {
+  const [, coded] = /;\s*filename\*=utf-8'[^']*'([^\s;]*)/i.exec(header) ?? []
+  if (coded === undefined) return undefined
+  try {
+    return decodeURIComponent(coded)
+  } catch {
+    return coded
+  }
 }
 
 const broken = (why: string) => new GatewayError('invalid_value', `The body is not a valid multipart form: ${why}.`)
