@@ -6,7 +6,6 @@ import { isLiteral } from './route-order.ts'
 /** APIs that clients know from other services: the first segments after the version. */
 const NOT_SERVED: Record<string, string> = {
   assistants: 'assistants',
-  audio: 'audio',
   batches: 'batches',
   cachedContents: 'cached contents',
   chatkit: 'chat sessions',
