@@ -7,7 +7,9 @@ import { join } from 'node:path'
 import { storedToken } from '../../../test/kit/accounts.ts'
 import { ENGINES } from '../../../test/kit/engines.ts'
 import { startPostgres } from '../../../test/kit/postgres.ts'
+import { UNDO_LAST } from '../../../test/kit/undo-migrations.ts'
 import { blankTask } from '../../families/tasks/lifecycle.ts'
+import { MIGRATIONS } from '../migrate.ts'
 import { openStore } from '../open-store.ts'
 import type { Store } from '../store.ts'
 import { schemaOf } from '../store-schema.ts'
@@ -213,9 +215,8 @@ describe('a damaged backup', () => {
     const store = await open(url)
     await store.tokens.add(storedToken({ token_id: 'tok_a' }))
     using file = new Database(join(directory, 'gatehouse.db'))
-    file.run('drop table task_steps')
-    file.run("delete from kysely_migration where name = '0037-task-steps'")
-    expect((await writeBackup(parts(url))).schema).toBe(36)
+    file.run(UNDO_LAST)
+    expect((await writeBackup(parts(url))).schema).toBe(Object.keys(MIGRATIONS).length - 1)
     const target = `sqlite:${join(directory, 'new/gatehouse.db')}`
     await restoreBackup({ path: parts(url).path, url: target, outputs: undefined })
     expect((await (await open(target)).tokens.list()).length).toBe(1)
