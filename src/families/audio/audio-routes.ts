@@ -117,7 +117,7 @@ function transcriptRoute(task: TranscriptionCall['task'], parts: TranscriptRoute
       media: ['text/plain'],
       ...(isTranslation ? {} : { stream: TranscriptEvent }),
       errors: AUDIO_ERRORS,
-      example: { model: 'sandbox/transcription', response_format: 'json' },
+      example: { file: 'the bytes of speech.mp3', model: 'sandbox/transcription', response_format: 'json' },
     },
     async handle(context) {
       const limits = { ...bodyLimits(context, 'media', { settings, clock }), margin: FORM_MARGIN }
