@@ -117,7 +117,6 @@ function transcriptRoute(task: TranscriptionCall['task'], parts: TranscriptRoute
       media: ['text/plain'],
       ...(isTranslation ? {} : { stream: TranscriptEvent }),
       errors: AUDIO_ERRORS,
-      example: { file: 'the bytes of speech.mp3', model: 'sandbox/transcription', response_format: 'json' },
     },
     async handle(context) {
       const limits = { ...bodyLimits(context, 'media', { settings, clock }), margin: FORM_MARGIN }
