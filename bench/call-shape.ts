@@ -1,4 +1,4 @@
-/** What one answer makes and executes in the gateway: objects, garbage, promises, source files and lines. */
+/** Counts what one answer makes and executes in the gateway: objects, garbage, promises, source files and lines. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CallAnswer } from './one-call.ts'

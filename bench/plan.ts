@@ -1,4 +1,4 @@
-/** What a run of the benchmark is made of: its parts, how long and how often, and what the parts hand each other. */
+/** Describes a run of the benchmark: its parts, how long and how often they run, and what they pass to each other. */
 import type { Tools } from './find-tools.ts'
 import { coreBusySeconds, cpuSeconds, GATEWAY_CORE, type Group } from './processes.ts'
 import type { Subject, SubjectName } from './subjects.ts'

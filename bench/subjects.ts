@@ -1,4 +1,4 @@
-/** What is measured: the vendor itself, nginx, a bare Bun proxy, Gatehouse and Portkey, each started the way its maker says. */
+/** Starts each measured subject as its documentation says: the provider itself, nginx, a bare Bun proxy, Gatehouse and Portkey. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Tools } from './find-tools.ts'

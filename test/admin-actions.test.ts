@@ -1,4 +1,4 @@
-/** What administrators do to tasks, webhooks and budgets over the admin API: each change has its row in the audit log. */
+/** Changes of tasks, webhooks and budgets over the admin API: each has its row in the audit log. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What an owner of the admin API may put into the configuration file: no path, variable or destination of its own choice. */
+/** Limits of what an owner may put into the configuration file over the admin API: no path, variable or destination of its own choice. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

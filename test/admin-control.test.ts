@@ -1,4 +1,4 @@
-/** What operators control over the admin API: models, providers, overrides, test calls, explanation and configuration. */
+/** Control over the admin API: models, providers, overrides, test calls, explanation and configuration. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What an examination of the admin API and of the request log has found: each case failed once. */
+/** Regressions found by an examination of the admin API and of the request log. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { idempotently } from '../src/admin/routes/idempotency.ts'
 import { DEFAULT_REQUEST_LOG, DEFAULT_SERVER } from '../src/config/config.ts'

@@ -1,4 +1,4 @@
-/** What the admin API shows of models: prices, and those that end. */
+/** Models in the admin API: prices, and those that end. */
 import { expect, test } from 'bun:test'
 import { startAdminGateway } from './kit/admin.ts'
 

@@ -1,4 +1,4 @@
-/** What operators read of the state of a gateway: its readiness, and what is left of the limits of a token. */
+/** State of a gateway in the admin API: its readiness, and what is left of the limits of a token. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { refusal, startAdminGateway } from './kit/admin.ts'
 

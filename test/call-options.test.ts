@@ -1,4 +1,4 @@
-/** What a caller asks of the routing of one call by headers. */
+/** Routing of one call by its caller's headers. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { startGateway } from './kit/gateway.ts'

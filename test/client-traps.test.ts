@@ -1,4 +1,4 @@
-/** What is known to break real clients, each in a test of its own; what is not here is with the client's own tests. */
+/** Responses known to break real clients, each in a test of its own; others are with the client's own tests. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogleGenerativeAI } from '@ai-sdk/google'

@@ -1,4 +1,4 @@
-/** What a durable ledger has stored of calls that are under way, should the gateway be killed at that moment. */
+/** Checks what a durable ledger has stored of open calls if the gateway is killed at that moment. */
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

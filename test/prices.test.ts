@@ -1,4 +1,4 @@
-/** What calls are charged, and how a response says so. */
+/** Charges of calls, and how a response states them. */
 import { describe, expect, it } from 'bun:test'
 import type { ModelConfig } from '../src/config/schema/schema.ts'
 import { perTest } from './kit/per-test.ts'

@@ -1,4 +1,4 @@
-/** What `gatehouse check` and the log of a start say about providers that are valid and cannot serve anything. */
+/** Warnings of `gatehouse check` and of a start about providers that are valid and cannot serve anything. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

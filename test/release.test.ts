@@ -1,4 +1,4 @@
-/** What a release has: equal archives of equal builds, checksums, the bill of materials, where it comes from, licences. */
+/** Contents of a release: equal archives of equal builds, checksums, the bill of materials, provenance, licences. */
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'

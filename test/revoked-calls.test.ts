@@ -1,4 +1,4 @@
-/** What a revoked, replaced or expired token has open: it ends within a second, with an error in its own protocol. */
+/** Open calls of a revoked, replaced or expired token end within a second, with an error in their own protocol. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What a stop waits for, and what it does not. */
+/** Checks for what a stop waits, and for what it does not. */
 import { expect, test } from 'bun:test'
 import { FILM } from './kit/crash-gateway.ts'
 import { startGateway } from './kit/gateway.ts'

@@ -1,4 +1,4 @@
-/** What a token may store, over HTTP: both sides of each quota, and what frees space. */
+/** Storage quotas of a token over HTTP: both sides of each, and what frees space. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'bun:test'
 import { jsonSize } from '../src/kit/json-size.ts'
 import { configOf, startGateway, type TestGateway } from './kit/gateway.ts'

@@ -1,4 +1,4 @@
-/** What an operator sets for one target of a model: which requests it takes, its time limits, and its prices. */
+/** Settings of one target of a model: which requests it takes, its time limits, and its prices. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import type { ModelConfig, TargetConfig } from '../src/config/schema/schema.ts'
 import { configOf, startGateway } from './kit/gateway.ts'

@@ -1,4 +1,4 @@
-/** What a collector that is slow, away or broken does to calls: nothing. And what a stop exports. */
+/** Checks that a slow, absent or broken collector does nothing to calls, and what a stop exports. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What a gateway must keep of a stream, each as a case that a vendor plays and a client observes. */
+/** Lists what a gateway must keep of a stream: each case is played by a provider and observed by a client. */
 import { ask, type Gateway, type Stream } from './client.ts'
 import { type Exchange, eventOf, type Script, type Vendor } from './vendor.ts'
 

@@ -1,4 +1,4 @@
-/** What a response, a request at the vendor or a sum has that must be the same in both gateways: all but ids, times and ports. */
+/** Compares responses, requests at the provider and sums of two gateways: all but ids, times and ports. */
 
 export type Outcome = { status: number; headers: [string, string][]; body: string }
 

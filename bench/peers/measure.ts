@@ -1,4 +1,4 @@
-/** What a peer is measured by, in one run with all others. */
+/** Measures a peer in one run with all others. */
 import { CASES, runCase } from '../conformance/cases.ts'
 import type { Vendor } from '../conformance/vendor.ts'
 import { median } from '../figures.ts'

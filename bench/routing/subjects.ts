@@ -1,4 +1,4 @@
-/** What is compared: the router of the gateway as it is, and others as their documentation describes them. */
+/** Lists the routers compared: that of the gateway, and others as their documentation describes them. */
 import { boundsOf } from '../../src/calls/routing/bounds.ts'
 import { createRouter } from '../../src/calls/routing/router.ts'
 import type { RoutingConfig } from '../../src/config/schema/routing-schema.ts'

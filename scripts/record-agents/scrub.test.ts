@@ -1,4 +1,4 @@
-/** What is left of a recorded request once it is scrubbed. */
+/** Checks what scrubbing leaves of a recorded request. */
 import { describe, expect, test } from 'bun:test'
 import { fillerFor, isFiller, WORDS } from './filler.ts'
 import { createScrubber, foreignProse, PROJECT, type Recorded } from './scrub.ts'

@@ -1,4 +1,4 @@
-/** What each kind of provider means by its responses to an order, as lines of the manual's list. */
+/** Writes the manual's list of how each kind of provider answers an order. */
 import { type AcceptanceException, ORDER_KINDS, type OrderKindRule } from '../../src/providers/orders/acceptance.ts'
 import { code } from './table.ts'
 

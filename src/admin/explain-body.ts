@@ -1,4 +1,4 @@
-/** What a request body tells of its routing, where it is only explained. */
+/** Reads from a request body what routing needs, where a route is only explained. */
 import type { RequestFacts } from '../calls/routing/conditions.ts'
 import { chatFacts } from '../families/chat/facts.ts'
 import { isRecord } from '../kit/json.ts'

@@ -1,4 +1,4 @@
-/** What a family contributes to the pipeline. Everything else is the same for every family. */
+/** The contract of a family: its part of the pipeline. Everything else is the same for every family. */
 import type { RoutingConfig } from '../config/schema/routing-schema.ts'
 import type { Abortable } from '../kit/abortable.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'

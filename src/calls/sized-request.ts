@@ -1,4 +1,4 @@
-/** What conditions, prices and explanations need to know of a call: most calls are routed without it. */
+/** Computes the size of a request for conditions, prices and explanations: most calls are routed without it. */
 import type { RoutingConfig } from '../config/schema/routing-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'

@@ -1,4 +1,4 @@
-/** What is set for a token or a project, as text. */
+/** Prints the settings of a token or a project as text. */
 import type { AccountSettings } from '../accounts/settings.ts'
 import type { Budget, RateLimits } from '../spec/rate-limit.ts'
 import type { Project, Token } from '../spec/token.ts'

@@ -1,4 +1,4 @@
-/** What the commands on tokens and on projects have in common: their actions, the store, and the configuration. */
+/** Shared by the commands on tokens and projects: their actions, the store, and the configuration. */
 import { createProjects } from '../accounts/projects.ts'
 import { createTokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'

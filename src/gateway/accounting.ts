@@ -1,4 +1,4 @@
-/** What admits calls and counts them: rate limits, budgets, the ledger, and the alerts that tell of them. */
+/** Creates what admits and counts calls: rate limits, budgets, the ledger, and their alerts. */
 import { join } from 'node:path'
 import type { LimitsRouteParts } from '../accounts/routes/limits-route.ts'
 import type { UsageRouteParts } from '../accounts/routes/usage-route.ts'

@@ -1,4 +1,4 @@
-/** What administers the gateway: admin accounts and their rights, and the routes of the admin API. */
+/** Creates the administration: admin accounts and their rights, and the routes of the admin API. */
 import type { Projects } from '../accounts/projects.ts'
 import type { LimitsRouteParts } from '../accounts/routes/limits-route.ts'
 import type { Tokens } from '../accounts/tokens.ts'

@@ -1,4 +1,4 @@
-/** What generates files, and stores them: outputs, durable tasks, their webhooks, and images. */
+/** Creates what generates and stores files: outputs, durable tasks, their webhooks, and images. */
 import { join } from 'node:path'
 import type { StorageQuotas } from '../accounts/token-quotas.ts'
 import type { Gate } from '../calls/call.ts'

@@ -1,4 +1,4 @@
-/** What the configuration is held against besides itself: the vendors that this version knows. */
+/** Lists the vendors of this version, which the configuration is checked against. */
 import type { KnownProviders } from '../config/check/semantic-checks.ts'
 import type { Environment } from '../config/load/environment.ts'
 import { discoverProviders } from '../providers/discover.ts'

@@ -1,4 +1,4 @@
-/** What a gateway is created of. */
+/** Types of the parts that a gateway is created of. */
 import type { Config } from '../config/config.ts'
 import type { CrashHook } from '../families/tasks/crash-points.ts'
 import type { Build } from '../kit/build-info.ts'

@@ -1,4 +1,4 @@
-/** What ends a piece of work early: a signal, or an object that is one where none is needed as such. */
+/** The means to end work early: a signal, or an object that becomes one only where a signal is needed. */
 export type Abortable = Pick<AbortSignal, 'aborted' | 'reason'> & {
   addEventListener(type: 'abort', follower: Follower): void
   removeEventListener(type: 'abort', follower: Follower): void

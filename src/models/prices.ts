@@ -1,4 +1,4 @@
-/** What calls are charged, and what they cost: by the prices of the model and of its targets at the time of the call. */
+/** Computes charges and costs of calls by the prices of the model and of its targets at the time of the call. */
 import { type Price, type Prices, priceList, startOf, TOKEN_PRICES } from '../config/schema/price-schema.ts'
 import { hash32 } from '../kit/secret.ts'
 import type { Target } from '../providers/provider.ts'

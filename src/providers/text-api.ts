@@ -1,4 +1,4 @@
-/** What the APIs for embeddings, rerank and moderation share: the names of input types, and the counts of usage. */
+/** Shared by the APIs for embeddings, rerank and moderation: the names of input types, and the counts of usage. */
 import { isRecord } from '../kit/json.ts'
 
 export type InputTypeNames = { query: string; document: string }

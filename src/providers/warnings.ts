@@ -1,4 +1,4 @@
-/** What is valid in the configuration of a provider, and still likely to be a mistake. */
+/** Warns of settings of a provider that are valid and still likely to be a mistake. */
 import type { ModelConfig, ProviderConfig } from '../config/schema/schema.ts'
 import { presetModels } from './preset-models.ts'
 import type { Provider } from './provider.ts'

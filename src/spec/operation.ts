@@ -1,4 +1,4 @@
-/** What the OpenAPI document says about an operation, and how the fields of its form are typed. */
+/** Describes operations for the OpenAPI document, and how the fields of a form are typed. */
 import type { TSchema } from 'typebox'
 import type { ErrorCode } from './error.ts'
 

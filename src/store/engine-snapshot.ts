@@ -1,4 +1,4 @@
-/** What an engine provides to copy a database as it is at one moment. */
+/** Contract by which an engine copies a database as it is at one moment. */
 import type { Database } from './tables.ts'
 
 export type SnapshotOptions = {

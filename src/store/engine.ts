@@ -1,4 +1,4 @@
-/** What a database engine provides to the stores, and the notifications of changed tasks within this process. */
+/** Contract of a database engine, and the notifications of changed tasks within this process. */
 import type { TaskStatus } from '../spec/task.ts'
 import type { Database, Write } from './tables.ts'
 

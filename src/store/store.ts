@@ -1,4 +1,4 @@
-/** What the gateway stores: one small interface for each kind of record, the same on every engine. */
+/** Contracts of everything that is stored: one small interface for each kind of record, the same on every engine. */
 import type { AuditDraft } from '../spec/audit.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { JsonObject, Task, TaskOutput, TaskStatus } from '../spec/task.ts'

@@ -1,4 +1,4 @@
-/** What a new user does first, by clicking alone: each of these tasks takes at most ten clicks from the first page. */
+/** First tasks of a new user by clicking alone: each takes at most ten clicks from the first page. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import type { Locator, Page } from 'playwright-core'
 import { describeInBrowser } from './support/chromium.ts'

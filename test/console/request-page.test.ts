@@ -1,4 +1,4 @@
-/** What the console's page of one request computes: the waterfall, the explanation and the command. */
+/** Computations of the console's page of one request: the waterfall, the explanation and the command. */
 import { describe, expect, it } from 'bun:test'
 import { curlOf, quote } from '../../console/src/pages/requests/curl.ts'
 import { explainAttempt, explainRequest } from '../../console/src/pages/requests/routing-text.ts'

@@ -1,4 +1,4 @@
-/** What the tests use of the package `gltf-validator`, which brings no types. */
+/** Types that the tests need of the package `gltf-validator`, which has none. */
 declare module 'gltf-validator' {
   type Report = {
     issues: { numErrors: number; numWarnings: number; messages: { code: string; message: string; pointer: string }[] }

@@ -1,4 +1,4 @@
-/** What the tests use of the package `oidc-provider`, which brings no types. */
+/** Types that the tests need of the package `oidc-provider`, which has none. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 

@@ -1,4 +1,4 @@
-/** What one provider of a test is created with: the real transport, a manual clock, and a log that can be read. */
+/** Creates a provider of a test with the real transport, a manual clock, and a log that can be read. */
 import { DEFAULT_TIMEOUTS } from '../../src/config/config.ts'
 import type { ProviderConfig } from '../../src/config/schema/schema.ts'
 import { createLog } from '../../src/kit/log.ts'

@@ -1,4 +1,4 @@
-/** What the tests use of the package `s3rver`, which brings no types. */
+/** Types that the tests need of the package `s3rver`, which has none. */
 declare module 's3rver' {
   export default class S3rver {
     constructor(options: {

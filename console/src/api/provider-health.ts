@@ -1,4 +1,4 @@
-/** What is wrong with a provider, as pages say it. */
+/** Names what is wrong with a provider. */
 import type { AdminProvider } from './types.ts'
 
 export type KnownProvider = Pick<AdminProvider, 'state' | 'active_health' | 'is_list_failing' | 'keys'>

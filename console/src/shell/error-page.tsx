@@ -1,4 +1,4 @@
-/** What stands in place of a page that failed, and of one that does not exist. */
+/** The pages shown for a page that failed and for one that does not exist. */
 import { ButtonLink } from '../ui/button.tsx'
 import { PageHead } from '../ui/page-head.tsx'
 import { Empty, Failed } from '../ui/states.tsx'

@@ -1,4 +1,4 @@
-/** What a page of the console is: where it is, where the navigation shows it, who may open it, and how it is loaded. */
+/** Describes a page of the console: its address, its place in the navigation, who may open it, and how it is loaded. */
 import type { ComponentType } from 'react'
 import type { Administrator } from '../api/types.ts'
 import type { IconName } from '../ui/icon.tsx'

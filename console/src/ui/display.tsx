@@ -1,4 +1,4 @@
-/** What shows data: cards, figures, badges, lists of facts, code, meters. */
+/** Components that show data: cards, figures, badges, lists of facts, code, meters. */
 import type { CSSProperties, ReactNode } from 'react'
 import { useState } from 'react'
 import { IconButton } from './button.tsx'

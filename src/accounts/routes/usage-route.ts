@@ -1,4 +1,4 @@
-/** What a token has used, for the token itself. */
+/** Returns a token's own usage. */
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'

@@ -1,4 +1,4 @@
-/** What each role may do: the one table of rights, and the check against it. */
+/** The one table of the rights of each role, and the check against it. */
 import { type AdminCaller, type AdminRole, isProjectRole, type Right } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
 

@@ -1,4 +1,4 @@
-/** What the operator is told of budgets: a threshold that is reached, and calls that are refused. Amounts are in units of the currency. */
+/** Reports budgets to the operator: a threshold that is reached, and calls that are refused. Amounts are in units of the currency. */
 import { type AuditDraft, BY_GATEWAY } from '../../spec/audit.ts'
 import { fromNano, nanoText } from '../../spec/price.ts'
 import { NEVER } from '../../store/ledger/budget-store.ts'

@@ -1,4 +1,4 @@
-/** What every admission against limits uses: the time, what holds share, and the error of a refusal. */
+/** Shared by every admission against limits: the time, the parts of a hold, and the error of a refusal. */
 import type { Clock } from '../../kit/clock.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import type { Exceeded, HoldParts } from './hold.ts'

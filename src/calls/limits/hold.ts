@@ -1,4 +1,4 @@
-/** What a call counts against its limits until it is settled. */
+/** Holds the amounts that a call counts against its limits until it is settled. */
 import type { Clock } from '../../kit/clock.ts'
 import type { Units } from '../../spec/usage.ts'
 import type { TaskLimit } from '../../store/tokens/lease-store.ts'

@@ -1,4 +1,4 @@
-/** What is limited, and what each of it has used: bounded in number, and forgotten once nothing counts any more. */
+/** Keeps the use of each limited scope: bounded in number, and removed once nothing counts any more. */
 import type { RateLimitKey, RateLimits, RateUnit, RateWindow } from '../../spec/rate-limit.ts'
 import { RATE_UNITS } from '../../spec/rate-limit.ts'
 import type { TaskLimit } from '../../store/tokens/lease-store.ts'

@@ -1,4 +1,4 @@
-/** What calls at the same time, deadlines and hedges must not do to each other and to what is remembered of a target. */
+/** Checks that concurrent calls, deadlines and hedges do not disturb each other or the state of a target. */
 import { describe, expect, test } from 'bun:test'
 import { always, failed, limited, refused, settled, setUp, unreachable } from '../../../test/kit/router.ts'
 import { GatewayError } from '../../spec/error.ts'

@@ -1,4 +1,4 @@
-/** What operators have changed at run time, applied to targets. Pure: rows in, the weight and the state of a target out. */
+/** Applies operators' overrides to targets. Pure: rows in, the weight and the state of a target out. */
 import type { Target } from '../../providers/provider.ts'
 import type { Override, OverrideState } from '../../store/admin/override-store.ts'
 import { targetName } from './target-state.ts'

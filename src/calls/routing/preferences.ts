@@ -1,4 +1,4 @@
-/** What the caller asks of the choice of a provider: which ones may serve its request, and in which order. */
+/** Applies the caller's choice of providers: which ones may serve its request, and in which order. */
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
 import type { Target } from '../../providers/provider.ts'
 import { priceAt, ratesFor } from '../../spec/price.ts'

@@ -1,7 +1,7 @@
 /** How the targets of each model share its calls by weight. */
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
 
-/** What a target of one model has coming to it: a target of two models has one share of each. */
+/** Shares the calls of a model among its targets by weight. */
 export type Share = { credit: number }
 
 /** The share of a target, by the id of its state. */

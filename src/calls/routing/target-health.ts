@@ -1,4 +1,4 @@
-/** What the router knows of targets, as plain data for operators. Times are unix seconds. */
+/** Describes the router's state of targets as plain data for operators. Times are unix seconds. */
 import type { Clock } from '../../kit/clock.ts'
 import { latencyCost } from './bounds.ts'
 import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'

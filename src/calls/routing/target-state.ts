@@ -1,4 +1,4 @@
-/** What the gateway remembers of one target with one key: its open calls, latency, errors, and until when it is avoided. */
+/** Holds the state of one target with one key: its open calls, latency, errors, and until when it is avoided. */
 
 import type { ProviderHealth } from '../../providers/health.ts'
 import type { Provider } from '../../providers/provider.ts'

@@ -1,4 +1,4 @@
-/** What is wrong with a list of budgets, beyond their schema. */
+/** Checks a list of budgets beyond their schema. */
 import type { Budget } from '../../spec/rate-limit.ts'
 
 type BudgetProblem = { index: number; field?: 'time_zone'; message: string }

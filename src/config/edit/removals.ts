@@ -1,4 +1,4 @@
-/** What a changed configuration would remove from the one in force. */
+/** Lists what a changed configuration removes from the one in force. */
 import type { Config } from '../config.ts'
 
 /** A declared project that leaves the file stays; a token is revoked. */

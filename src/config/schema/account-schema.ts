@@ -1,4 +1,4 @@
-/** What applies to tokens and their calls: defaults of tokens, storage quotas and budgets. */
+/** Schema of the settings of tokens and their calls: defaults of tokens, storage quotas and budgets. */
 import Type from 'typebox'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { integer, list, number, oneOf, optional, section } from '../../spec/fields.ts'

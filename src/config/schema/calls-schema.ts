@@ -1,4 +1,4 @@
-/** What applies to all calls, as the operator writes it. */
+/** Schema of the settings of all calls. */
 import Type from 'typebox'
 
 export const CallsConfig = Type.Object(

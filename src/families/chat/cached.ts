@@ -1,4 +1,4 @@
-/** What the response cache needs of chat: which requests may be cached, and a cached response as one of its own. */
+/** Connects chat to the response cache: which requests may be cached, and a cached response as one of its own. */
 import type { AnswerCodec, CacheableRequest, SimilarRequest } from '../../calls/family.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { withValueAt } from '../../kit/json-span.ts'

@@ -1,4 +1,4 @@
-/** What routing may need to know of a chat request. */
+/** Computes what routing may need to know of a chat request. */
 import type { RequestFacts } from '../../calls/routing/conditions.ts'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
 import { roughTokens } from '../../protocols/shared/token-estimate.ts'

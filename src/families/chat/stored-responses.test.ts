@@ -1,4 +1,4 @@
-/** What is kept of answers, and when it is removed. */
+/** Checks which answers are stored, and when they are removed. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import { NO_QUOTA } from '../../../test/kit/quota.ts'

@@ -1,4 +1,4 @@
-/** What an image request uses, before it is sent. */
+/** Estimates the usage of an image request before it is sent. */
 import type { ImageOrder } from '../../spec/image-request.ts'
 import type { Estimate, Units } from '../../spec/usage.ts'
 

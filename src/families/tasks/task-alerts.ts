@@ -1,4 +1,4 @@
-/** What the operator is alerted of when a task ends: that it may have been paid for without a result. */
+/** Alerts the operator when a task ends that may have been paid for without a result. */
 import type { Alerts } from '../../observe/alerts/alerts.ts'
 import type { Task } from '../../spec/task.ts'
 import type { Alert } from '../../store/admin/alert-store.ts'

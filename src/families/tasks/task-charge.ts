@@ -1,4 +1,4 @@
-/** What a task uses, and what its result is charged and costs. */
+/** Computes the usage of a task, its charge and its cost. */
 import type { Catalogue, CatalogueModel } from '../../models/catalogue.ts'
 import { chargeOf } from '../../models/prices.ts'
 import type { Task } from '../../spec/task.ts'

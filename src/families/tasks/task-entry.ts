@@ -1,4 +1,4 @@
-/** What is recorded of a task in the ledger, in the transaction that ends or reopens it. Pure. */
+/** Makes the ledger entry of a task, for the transaction that ends or reopens it. Pure. */
 import type { FailCode, Task } from '../../spec/task.ts'
 import { NO_UNITS, type Units } from '../../spec/usage.ts'
 import { type LedgerEntry, reversalOf } from '../../store/ledger/ledger-entry.ts'

@@ -1,4 +1,4 @@
-/** What the exporters of spans and of log records have in common. Loads the SDK: see `otlp-traces.ts`. */
+/** Shared by the exporters of spans and of log records. Loads the SDK: see `otlp-traces.ts`. */
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchQueue } from '../../kit/batch-queue.ts'

@@ -1,4 +1,4 @@
-/** What is exported by OTLP, and where to: the configuration and the standard `OTEL_*` variables, which win. Pure. */
+/** Reads the settings of OTLP export from the configuration and the standard `OTEL_*` variables, which win. Pure. */
 import type { OtlpConfig } from '../../config/schema/telemetry-schema.ts'
 
 type Environment = Record<string, string | undefined>

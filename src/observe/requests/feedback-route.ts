@@ -1,4 +1,4 @@
-/** What a client thinks of a response, joined to its row of the request log. */
+/** Stores a client's feedback on a response with its row of the request log. */
 import Type from 'typebox'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'

@@ -1,4 +1,4 @@
-/** What is noted of a chat call beside its usage, where somebody wants it: how it ended, tools, and perhaps its contents. */
+/** Captures facts of a chat call beside its usage, where somebody needs them: how it ended, its tools, and perhaps its contents. */
 import type { ChatRequest } from './canonical.ts'
 
 /** Set on a call before it is sent; the call fills it in. Read once the call is settled. */

@@ -1,4 +1,4 @@
-/** What a wire protocol needs to know about a request to a provider and its response. */
+/** Types of a request to a provider and of its response, as a wire protocol needs them. */
 
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'

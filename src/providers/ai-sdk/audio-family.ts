@@ -1,4 +1,4 @@
-/** What the adapters for audio behind AI SDK packages must know of a vendor, besides where it is. */
+/** Contract of a vendor's row for audio behind AI SDK packages. */
 import type { SpeechFormat } from '../../spec/audio-request.ts'
 
 export type Option = string | number | boolean | string[]

@@ -1,4 +1,4 @@
-/** What the adapters for embeddings and rerankers behind AI SDK packages must know of a vendor, besides where it is. */
+/** Contract of a vendor's row for embeddings and rerankers behind AI SDK packages. */
 import type { InputTypeNames } from '../text-api.ts'
 
 /** A package's own options: of simple types, so that they fit every version of its types. */

@@ -1,4 +1,4 @@
-/** What the adapters for AI SDK packages must know of a vendor: one row, with a member for each family that it serves. */
+/** Contract of a vendor behind AI SDK packages: one row, with a member for each family that it serves. */
 import type { Provider } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import type { PackageFetch } from '../upstream/transport-fetch.ts'

@@ -1,4 +1,4 @@
-/** What the 3D providers share: the order of output files, and the fields that a provider may not ignore. */
+/** Shared by the 3D providers: the order of output files, and the fields that a provider may not ignore. */
 
 import { isRecord } from '../../kit/json.ts'
 import type { RemoteFile } from '../../spec/task.ts'

@@ -1,4 +1,4 @@
-/** What the models behind Runway's API accept, as rows of data: each has a closed schema (types of @runwayml/sdk 4.20). */
+/** Rows of what the models behind Runway's API accept: each has a closed schema (types of @runwayml/sdk 4.20). */
 import { matchesGlob } from '../../kit/glob.ts'
 
 /** How the frame is encoded: as pixels, as a ratio and a resolution, as a resolution alone, as `auto_<resolution>`. */

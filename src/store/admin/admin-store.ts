@@ -1,4 +1,4 @@
-/** What the store keeps of administrators. */
+/** Contract of stored administrators. */
 import type { AdminRole, AdminSession, AdminToken } from '../../spec/admin.ts'
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { StorePage } from '../page.ts'

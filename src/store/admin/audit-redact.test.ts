@@ -1,4 +1,4 @@
-/** What the audit log stores of objects: never a secret, and never without bounds. */
+/** Checks what the audit log stores of objects: never a secret, and never without bounds. */
 import { describe, expect, test } from 'bun:test'
 import { redacted, stateTexts } from './audit-redact.ts'
 

@@ -1,4 +1,4 @@
-/** What the store keeps of the audit log. */
+/** Contract of the stored audit log. */
 import type { AuditDraft, AuditRow } from '../../spec/audit.ts'
 import type { StorePage } from '../page.ts'
 

@@ -1,4 +1,4 @@
-/** What the store keeps of configurations that were in force. */
+/** Contract of the stored configurations that were in force. */
 import type { StorePage } from '../page.ts'
 
 export type ConfigVersion = {

@@ -1,4 +1,4 @@
-/** What operators change at run time of what the configuration says of routing. */
+/** Contract of operators' stored changes of routing at run time. */
 import type { AuditDraft } from '../../spec/audit.ts'
 
 /** What an override is for; `key`: one key of a provider, for all its models. */

@@ -1,4 +1,4 @@
-/** What operators have changed at run time of what the configuration says of routing, in the database. */
+/** Stores operators' changes of routing at run time in the database. */
 import type { Selectable } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { Tables, Write } from '../tables.ts'

@@ -1,4 +1,4 @@
-/** What a power failure leaves of an SQLite database: all that was confirmed, also after a sync that has failed. */
+/** Checks that a power failure loses nothing confirmed of an SQLite database, also after a sync that has failed. */
 import { Database } from 'bun:sqlite'
 import { afterEach, expect, test } from 'bun:test'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What the ledger already has of a budget that is new: from the sums of days and hours, and entries at their edges. */
+/** Reads what the ledger already has of a new budget: from the sums of days and hours, and entries at their edges. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Write } from '../tables.ts'
 import type { BudgetName } from './budget-store.ts'

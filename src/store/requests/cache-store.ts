@@ -1,4 +1,4 @@
-/** What the response cache stores in the database. */
+/** Contract of the response cache in the database. */
 import type { AuditDraft } from '../../spec/audit.ts'
 
 /** An answer of the response cache. `bytes`: its size, for the bounds. `answer`: JSON text. */

@@ -1,4 +1,4 @@
-/** What the store keeps of the contents of requests: encrypted text, which it cannot read. */
+/** Row of the contents of a request: encrypted text, which the store cannot read. */
 
 export type ContentsRow = {
   /** Of its row of the request log. */

@@ -1,4 +1,4 @@
-/** What processes tell each other of what happens, while it is followed in another process. */
+/** Contract of the live events that processes exchange while one is followed in another process. */
 
 /**
  * `text`: JSON. `process_id` and `number`: of the process in which it happened, and among its events; null where an earlier

@@ -1,4 +1,4 @@
-/** What the gateway stores of conversations: the same on every engine. */
+/** Stores conversations: the same on every engine. */
 import type { JsonObject } from '../../spec/task.ts'
 import type { StoredResponse } from './response-row.ts'
 

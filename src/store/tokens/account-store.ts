@@ -1,4 +1,4 @@
-/** What the store keeps of tokens and projects. */
+/** Contract of stored tokens and projects. */
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { Project, Token } from '../../spec/token.ts'
 import type { StorePage } from '../page.ts'

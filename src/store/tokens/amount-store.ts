@@ -1,6 +1,6 @@
 /** How much a token has stored: the same on every engine. */
 
-/** What a token has stored: rows, and the bytes of their JSON text. */
+/** Sums what a token has stored: the same on every engine. */
 export type StoredAmount = { rows: number; bytes: number }
 
 export type StoredAmounts = {

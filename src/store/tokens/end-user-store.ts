@@ -1,4 +1,4 @@
-/** What is stored of an end user: counted, erased, and renamed where it has to stay. The same on every engine. */
+/** Counts, erases and renames what is stored of an end user: the same on every engine. */
 
 /** An end user as clients name it. Without `project_id`: in every project and in none. */
 export type EndUser = { end_user: string; project_id?: string | undefined }

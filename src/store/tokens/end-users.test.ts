@@ -1,4 +1,4 @@
-/** What is stored of an end user: counted, erased and renamed, on every engine. */
+/** Checks that what is stored of an end user is counted, erased and renamed on every engine. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { ENGINES } from '../../../test/kit/engines.ts'
 import { entry } from '../../../test/kit/ledger.ts'

@@ -1,4 +1,4 @@
-/** What the processes of all gateways have leased of rate limits, as the store exchanges it. */
+/** Contract of the leases of rate limits that the processes of all gateways exchange. */
 
 /** What a process wants of one limit. */
 export type LeaseWish = {

@@ -1,4 +1,4 @@
-/** What stands for the hash of a token of the playground: no secret has it, since it is not the hash of anything. */
+/** Makes the value that stands for the hash of a playground token: no secret has it, since it is no hash. */
 
 const KEY = /^playground:([^:]*):(.+)$/s
 

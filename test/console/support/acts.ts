@@ -1,4 +1,4 @@
-/** What can be done on the pages of the console: the control of each act, the call behind it, and the roles that have it. */
+/** Lists the actions on the pages of the console: the control of each, the call behind it, and the roles that have it. */
 
 export const ROLES = ['owner', 'operator', 'viewer', 'project_admin', 'project_member'] as const
 export type Role = (typeof ROLES)[number]

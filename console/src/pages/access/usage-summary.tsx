@@ -1,4 +1,4 @@
-/** What a token or project has used over a range of time. */
+/** Shows the usage of a token or project over a range of time. */
 import { errorsOf, timesOf, useSummary, valuesOf } from '../../api/summary.ts'
 import { count, share } from '../../lib/format.ts'
 import { A } from '../../ui/button.tsx'

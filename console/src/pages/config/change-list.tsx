@@ -1,4 +1,4 @@
-/** What differs between two configurations, by setting. */
+/** Lists the differences of two configurations by setting. */
 import type { SettingChange } from '../../api/types.ts'
 import { Badge } from '../../ui/display.tsx'
 import { type Column, Table } from '../../ui/table.tsx'

@@ -1,4 +1,4 @@
-/** What may need an operator: providers that do not answer well, and models that end. */
+/** Shows what may need an operator: failing providers, and models that end. */
 import { useApiAll, useApiList } from '../../api/hooks.ts'
 import { problemOf } from '../../api/provider-health.ts'
 import type { AdminModel, AdminProvider } from '../../api/types.ts'

@@ -1,4 +1,4 @@
-/** What the list of models and the page of one model show in the same way. */
+/** Parts shared by the list of models and the page of one model. */
 import type { AdminModel, ModelPrice, Target } from '../../api/types.ts'
 import { money, shortCount } from '../../lib/format.ts'
 import { Badge, type Tone } from '../../ui/display.tsx'

@@ -1,4 +1,4 @@
-/** What a conversation of the playground consists of, and how large it may become. */
+/** Types and size limits of a conversation in the playground. */
 export type Attachment = { name: string; type: string; size: number; data_url: string }
 export type ToolCall = { id: string; name: string; arguments: string }
 export type ToolResult = { id: string; name: string; text: string }

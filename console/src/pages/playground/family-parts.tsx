@@ -1,4 +1,4 @@
-/** What the pages of all kinds of models share: the choice of a model, the form, and what a call took. */
+/** Parts shared by the playground's pages: the choice of a model, the form, and the cost and time of a call. */
 import { type ReactNode, useState } from 'react'
 import { useApiAll } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'

@@ -1,4 +1,4 @@
-/** What the chosen models accept, and what they cost: limits of parameters, kinds of input, prices. */
+/** Reads the limits, kinds of input and prices of the chosen models. */
 import { useQueries } from '@tanstack/react-query'
 import { call } from '../../api/client.ts'
 import type { AdminModelWithSettings, ModelPrice } from '../../api/types.ts'

@@ -1,4 +1,4 @@
-/** What the request log has stored of the contents of a request, to make the request again. */
+/** Makes a request again from its contents in the request log. */
 import { useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { ApiError, call } from '../../api/client.ts'

@@ -1,4 +1,4 @@
-/** What a draft of a provider would change in the configuration, and its writing; where that is not possible, what to copy. */
+/** Shows the changes that a draft of a provider makes to the configuration, and writes them; where that is not possible, the text to copy. */
 import { useState } from 'react'
 import { useAct } from '../../api/hooks.ts'
 import type { Api, ProviderDraft } from '../../api/types.ts'

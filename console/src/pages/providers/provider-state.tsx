@@ -1,4 +1,4 @@
-/** What the list of providers and the page of one show in the same way. */
+/** Parts shared by the list of providers and the page of one. */
 import { type KnownProvider, problemOf } from '../../api/provider-health.ts'
 import { Badge } from '../../ui/display.tsx'
 

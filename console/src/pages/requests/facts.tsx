@@ -1,4 +1,4 @@
-/** What the log knows of a request, each value with the requests that share it. */
+/** Lists the logged values of a request, each linked to the requests that share it. */
 import { Fragment, type ReactNode } from 'react'
 import type { Request } from '../../api/types.ts'
 import { count, share } from '../../lib/format.ts'

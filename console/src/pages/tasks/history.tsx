@@ -1,4 +1,4 @@
-/** What happened to a task, in order: its states, its targets, its failed steps. */
+/** Lists the events of a task in order: its states, its targets, its failed steps. */
 import type { AdminTaskDetail } from '../../api/types.ts'
 import { Badge, Card, Nothing } from '../../ui/display.tsx'
 import { type Column, Table } from '../../ui/table.tsx'

@@ -1,4 +1,4 @@
-/** What an operator can do with a task: cancel it, continue it, deliver its webhook again. Each asks first. */
+/** Actions on a task: cancel it, resume it, deliver its webhook again. Each asks first. */
 import { type FormEvent, useState } from 'react'
 import { useAct, useMe } from '../../api/hooks.ts'
 import type { AdminTaskDetail } from '../../api/types.ts'

@@ -1,4 +1,4 @@
-/** What was used and what it cost, by whom and of what. */
+/** Reads usage and cost by who caused them and by kind. */
 import type { Page } from '../../shell/page.ts'
 
 export const usagePages: Page[] = [

@@ -1,4 +1,4 @@
-/** What the task routes share: submitting an order and reading a task. */
+/** Shared by the task routes: submitting an order and reading a task. */
 
 import type { Pipeline } from '../../../calls/pipeline.ts'
 import type { ServerSettings } from '../../../config/config.ts'

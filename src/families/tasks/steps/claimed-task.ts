@@ -1,4 +1,4 @@
-/** What a step works with: the task as it was claimed, its time limit, its targets, and the parts of the gateway. */
+/** The input of a step: the claimed task, its time limit, its targets, and the parts of the gateway. */
 import type { Gate } from '../../../calls/call.ts'
 import type { OrderRouting } from '../../../calls/routing/router.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'

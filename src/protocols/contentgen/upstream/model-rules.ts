@@ -1,4 +1,4 @@
-/** What each of the vendor's models accepts, by name. The first matching row applies. */
+/** Rules of what each model of the vendor accepts, by name. The first matching row applies. */
 import { matchesGlob } from '../../../kit/glob.ts'
 
 export type ModelRule = {

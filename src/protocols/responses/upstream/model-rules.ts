@@ -1,4 +1,4 @@
-/** What the models of this API accept, by name. The first matching row applies. */
+/** Rules of what each model of this API accepts, by name. The first matching row applies. */
 import { matchesGlob } from '../../../kit/glob.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 

@@ -1,4 +1,4 @@
-/** What the adapter for chat models behind AI SDK packages must know of a vendor, besides where it is. */
+/** Contract of a vendor's row for chat models behind AI SDK packages. */
 import type {
   JSONObject,
   LanguageModelV4CallOptions,

@@ -1,4 +1,4 @@
-/** What a package returns of a whole response, as a chat completion. */
+/** Converts a whole response of a package into a chat completion. */
 import type { SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import type { ChatCompletion, Opaque, Reasoning, ToolCall } from '../../../protocols/shared/canonical.ts'
 import { type Fallback, newToolCallId } from '../../../protocols/shared/upstream.ts'

@@ -1,4 +1,4 @@
-/** What the adapter for images behind AI SDK packages must know of a vendor, besides where it is. */
+/** Contract of a vendor's row for images behind AI SDK packages. */
 import type { ImageModelV4CallOptions, JSONObject, SharedV4Warning } from '@ai-sdk/provider'
 import type { ProviderKind } from '../../../config/schema/provider-kinds.ts'
 import type { JsonRecord } from '../../../kit/json.ts'

@@ -1,4 +1,4 @@
-/** What the rows of several vendors have in common: messages of errors, refused content, images in responses. */
+/** Shared by the rows of several vendors: messages of errors, refused content, images in responses. */
 import { matchesGlob } from '../../../kit/glob.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { imageIn } from '../../chatcompat/image-response.ts'

@@ -1,4 +1,4 @@
-/** What the adapter for videos behind AI SDK packages must know of a vendor, besides where it is. */
+/** Contract of a vendor's row for videos behind AI SDK packages. */
 import type {
   JSONObject,
   SharedV4Warning,
