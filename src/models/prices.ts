@@ -44,6 +44,18 @@ export function chargeOf({ model, target, units, at }: ChargeParts): Charge {
   return { amount, cost, price: version?.id ?? null }
 }
 
+/**
+ * Whether tokens are the only price of what a model speaks or transcribes: where its provider reports none, as of a stream
+ * that its client leaves, they have to be estimated.
+ */
+export const isPricedByTokens = (
+  { prices = [], targets }: Pick<CatalogueModel, 'prices' | 'targets'>,
+  piece: 'speech_character' | 'audio_second',
+): boolean =>
+  [prices, ...targets.map((target) => target.prices ?? [])].some((versions) =>
+    versions.some((version) => !Number.isNaN(version.rates.output) && Number.isNaN(version[piece])),
+  )
+
 function amountBy(version: PriceVersion | undefined, units: Units): number | null {
   if (version === undefined) return isNothing(units) ? 0 : null
   return orNull(amountOf(version, units))

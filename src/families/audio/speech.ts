@@ -4,6 +4,7 @@ import type { StreamFamily } from '../../calls/family.ts'
 import { createSample } from '../../kit/sample.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
+import { isPricedByTokens } from '../../models/prices.ts'
 import type { SpeechCall, SpeechPart } from '../../providers/audio.ts'
 import type { Target } from '../../providers/provider.ts'
 import type { SpeechFormat, SpeechRequest } from '../../spec/audio-request.ts'
@@ -11,7 +12,13 @@ import { errorBody, GatewayError } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
 import { awaitFirst } from '../shared/await-first.ts'
 
-type SpeechWork = { request: SpeechCall['request']; asEvents: boolean; targets: Target[]; characters: number }
+type SpeechWork = {
+  request: SpeechCall['request']
+  asEvents: boolean
+  targets: Target[]
+  characters: number
+  isPricedByTokens: boolean
+}
 
 type SpeechUsage = { input_tokens: number; output_tokens: number; total_tokens: number; estimated?: true }
 
@@ -31,7 +38,7 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
     endpoint: () => 'audio-speech',
     modelOf: ({ model }) => model,
     fit: fitSpeech,
-    meter: ({ request, characters }) => createSpeechMeter(request.input, characters, tokenizer),
+    meter: (work) => createSpeechMeter(work, tokenizer),
     estimate({ request: { input, instructions = '' }, characters }) {
       const bytes = Buffer.byteLength(input) + Buffer.byteLength(instructions)
       const units = (input_tokens: number, output_tokens: number): Units => ({
@@ -86,6 +93,7 @@ function fitSpeech(model: CatalogueModel, given: SpeechRequest): SpeechWork {
     asEvents: stream_format === 'sse',
     targets: model.targets,
     characters,
+    isPricedByTokens: isPricedByTokens(model, 'speech_character'),
   }
 }
 
@@ -122,16 +130,21 @@ async function* deltas(audio: AsyncIterable<Uint8Array>): AsyncGenerator<string>
 const doneEvent = (usage: SpeechUsage | undefined) =>
   event({ type: 'speech.audio.done', ...{ usage: usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 } } })
 
-function createSpeechMeter(input: string, characters: number, tokenizer: Tokenizer): SpeechMeter {
+function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter {
+  const { request, characters } = work
   let usage: SpeechUsage | undefined
   let hasDelivered = false
 
-  /** The audio tokens of a provider that reports none are not known: what it charges is then by character or by minute. */
+  /**
+   * Of a provider that reports no tokens, or has not yet when its client leaves. The tokens of the audio count only where
+   * they are what is charged: all of them, since the provider does not stop where the client does.
+   */
   async function estimated(): Promise<SpeechUsage> {
     const sample = createSample()
-    sample.add(input)
-    const tokens = await sample.tokens(tokenizer)
-    return { input_tokens: tokens, output_tokens: 0, total_tokens: tokens, estimated: true }
+    sample.add(request.input)
+    const input_tokens = await sample.tokens(tokenizer)
+    const output_tokens = work.isPricedByTokens ? Math.ceil(characters * AUDIO_TOKENS_A_CHARACTER) : 0
+    return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, estimated: true }
   }
 
   return {

@@ -2,6 +2,7 @@
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
+import { isPricedByTokens } from '../../models/prices.ts'
 import type { Recording, TranscriptionCall, TranscriptionProvider, TranscriptPart } from '../../providers/audio.ts'
 import type { Target } from '../../providers/provider.ts'
 import type { Transcript, TranscriptionRequest, TranscriptUsage } from '../../spec/audio-request.ts'
@@ -12,7 +13,10 @@ import { secondsOf } from './recording.ts'
 
 export type TranscriptionInput = Pick<TranscriptionCall, 'task' | 'recording'> & { request: TranscriptionRequest }
 
-type TranscriptionWork = Pick<TranscriptionCall, 'task' | 'recording' | 'request'> & { targets: Target[] }
+type TranscriptionWork = Pick<TranscriptionCall, 'task' | 'recording' | 'request'> & {
+  targets: Target[]
+  isPricedByTokens: boolean
+}
 
 type TranscriptMeter = Meter<TranscriptUsage> & {
   reported(transcript: Transcript): void
@@ -30,9 +34,15 @@ export function createTranscription(): Transcription {
     modelOf: ({ request }: TranscriptionInput) => request.model,
     fit(model: CatalogueModel, { task, recording, request: given }: TranscriptionInput): TranscriptionWork {
       const { model: _, stream: __, user: ___, response_format = 'json', ...rest } = given
-      return { task, recording, request: { ...rest, response_format }, targets: model.targets }
+      return {
+        task,
+        recording,
+        request: { ...rest, response_format },
+        targets: model.targets,
+        isPricedByTokens: isPricedByTokens(model, 'audio_second'),
+      }
     },
-    meter: ({ recording }: TranscriptionWork) => createTranscriptMeter(recording),
+    meter: createTranscriptMeter,
     estimate: ({ recording, request }: TranscriptionWork) => estimateTranscript(recording, request.prompt),
     texts: ({ request: { prompt } }: TranscriptionWork) => (prompt === undefined ? [] : [prompt]),
     policy: 'until_answered' as const,
@@ -128,7 +138,7 @@ function estimateTranscript(recording: Recording, prompt = ''): Estimate {
   return { expected: units(expected, Math.ceil(prompted / 4)), most: units(most, prompted) }
 }
 
-function createTranscriptMeter(recording: Recording): TranscriptMeter {
+function createTranscriptMeter({ recording, request, isPricedByTokens }: TranscriptionWork): TranscriptMeter {
   let transcript: Transcript | undefined
   let hasDelivered = false
 
@@ -140,6 +150,17 @@ function createTranscriptMeter(recording: Recording): TranscriptMeter {
     if (typeof known === 'number') return { seconds: known }
     const { expected, is_exact } = secondsOf(recording)
     return is_exact ? { seconds: expected } : { seconds: expected, estimated: true }
+  }
+
+  /** Of a provider that reports none, or has not yet when its client leaves; only where tokens are what is charged. */
+  function estimatedTokens(audio_seconds: number) {
+    const input_audio_tokens = Math.ceil(audio_seconds * TOKENS_A_SECOND)
+    return {
+      input_tokens: input_audio_tokens + Math.ceil(Buffer.byteLength(request.prompt ?? '') / 4),
+      output_tokens: Math.ceil(transcript ? transcript.text.length / 4 : audio_seconds * TEXT_TOKENS_A_SECOND),
+      input_audio_tokens,
+      estimated: true as const,
+    }
   }
 
   return {
@@ -154,6 +175,7 @@ function createTranscriptMeter(recording: Recording): TranscriptMeter {
     units(usage) {
       const { seconds: audio_seconds, estimated } = seconds()
       const tokens = usage.type === 'tokens' ? usage : undefined
+      if (!tokens && isPricedByTokens) return { ...estimatedTokens(audio_seconds), audio_seconds, requests: 1 }
       return {
         input_tokens: tokens?.input_tokens ?? 0,
         output_tokens: tokens?.output_tokens ?? 0,

@@ -42,9 +42,10 @@ export function createAiSdkSpeech(connection: Connection<SpeechFamily, SpeechMod
         const bytes = typeof audio === 'string' ? new Uint8Array(Buffer.from(audio, 'base64')) : audio
         if (bytes.length === 0)
           throw new GatewayError('bad_upstream_response', `The upstream "${id}" returned no audio.`)
-        yield bytes
+        // First, so that they count even if the client leaves while it reads the audio.
         const counts = tokensIn(usage)
         if (counts) yield counts
+        yield bytes
       } catch (thrown) {
         signal.throwIfAborted()
         throw errors.thrown(thrown, wire, { model, fields: {} })
