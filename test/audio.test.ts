@@ -29,7 +29,12 @@ function silence(seconds: number): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(44)
   header.write('RIFF', 0)
   header.write('WAVEfmt ', 8)
+  header.writeUInt32LE(16, 16)
+  header.writeUInt16LE(1, 20)
+  header.writeUInt16LE(1, 22)
+  header.writeUInt32LE(8_000, 24)
   header.writeUInt32LE(8_000, 28)
+  header.writeUInt16LE(8, 34)
   header.write('data', 36)
   return new Uint8Array(Buffer.concat([header, Buffer.alloc(seconds * 8_000 - 44)]))
 }
@@ -422,5 +427,32 @@ describe('an OpenAI-shaped vendor', () => {
     await used(budget.gateway)
     const { data } = (await (await budget.gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
     expect(data[0]).toMatchObject({ cost: 0.015 })
+  })
+
+  it('is charged for estimated tokens where the client leaves before they are reported', async () => {
+    const audioDelta = { type: 'speech.audio.delta', audio: 'AAAA' }
+    const textDelta = { type: 'transcript.text.delta', delta: 'Hello' }
+    const never = new Promise(() => {})
+    const prices = { input: 1, output: 10 }
+    const left = async (answer: Response) => {
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+      await reader.read()
+      await reader.cancel()
+    }
+    const speech = await setUp([stream([audioDelta, never])], { prices }, 'gpt-4o-mini-tts')
+    await left(await speech.speak({ input: 'x'.repeat(1_000) }))
+    expect(await used(speech.gateway)).toMatchObject({ output_tokens: 1_400, estimated: 1 })
+    const transcription = await setUp([stream([textDelta, never])], { prices })
+    await left(await transcription.transcribe({ stream: 'true' }))
+    expect(await used(transcription.gateway)).toMatchObject({ input_tokens: 20, output_tokens: 10, estimated: 1 })
+  })
+
+  it('may send segments that are none', async () => {
+    const odd = [{ segments: {} }, { segments: [null, { text: 5 }] }, { segments: 'none', duration: 'Infinity' }]
+    const { transcribe } = await setUp(odd.map((members) => whole({ text: 'Hello', ...members })))
+    for (const _ of odd) {
+      const answer = await transcribe({ response_format: 'srt' })
+      expect([answer.status, await answer.text()]).toEqual([200, '1\n00:00:00,000 --> 00:00:00,000\nHello\n\n'])
+    }
   })
 })

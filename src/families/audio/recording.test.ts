@@ -49,16 +49,43 @@ describe('the form of a recording', () => {
   })
 })
 
+/** A WAV file: 16 bits a sample, one channel. `rate`: bytes a second, as the header names them beside. */
+function wav(bytes: number, { samples = 8_000, rate = 16_000, format = 1, before = '' } = {}) {
+  const header = Buffer.alloc(32)
+  header.write('fmt ', 0)
+  header.writeUInt32LE(16, 4)
+  header.writeUInt16LE(format, 8)
+  header.writeUInt16LE(1, 10)
+  header.writeUInt32LE(samples, 12)
+  header.writeUInt32LE(rate, 16)
+  header.writeUInt16LE(2, 20)
+  header.writeUInt16LE(16, 22)
+  header.write('data', 24)
+  const head = Buffer.concat([Buffer.from(`RIFF....WAVE${before}`, 'latin1'), header])
+  return new Uint8Array(Buffer.concat([head, Buffer.alloc(bytes - head.length)]))
+}
+const durationOf = (bytes: Uint8Array<ArrayBuffer>) => secondsOf(recordingOf({ bytes, content_type: '', filename: '' }))
+
 describe('how long audio lasts', () => {
   test('is exact for WAV, and an estimate below its most for what is compressed', () => {
-    const wav = Buffer.alloc(16_044)
-    wav.write('RIFF', 0)
-    wav.write('WAVEfmt ', 8)
-    wav.writeUInt32LE(8_022, 28)
-    const exact = secondsOf(recordingOf({ bytes: new Uint8Array(wav), content_type: '', filename: '' }))
-    expect(exact).toEqual({ expected: 2, most: 2, is_exact: true })
+    expect(durationOf(wav(32_000))).toEqual({ expected: 2, most: 2, is_exact: true })
     const { expected, most, is_exact } = secondsOf({ bytes: new Uint8Array(80_000), content_type: 'audio/mpeg' })
     expect([expected, most, is_exact]).toEqual([10, 80, false])
+  })
+
+  test('is exact where padding precedes the format', () => {
+    expect(durationOf(wav(32_000, { before: 'JUNK\x05\0\0\0......' }))).toEqual({
+      expected: 2,
+      most: 2,
+      is_exact: true,
+    })
+  })
+
+  test('is not taken from a rate that only the header names, is impossible, or is of what is compressed', () => {
+    expect(durationOf(wav(32_000, { rate: 0xffff_ffff }))).toMatchObject({ expected: 2, is_exact: true })
+    for (const odd of [{ samples: 0xffff_ffff, rate: 1 }, { samples: 0 }, { format: 2 }]) {
+      expect(durationOf(wav(32_000, odd))).toEqual({ expected: 4, most: 32, is_exact: false })
+    }
   })
 
   test('is not taken from a header that is cut or has no rate', () => {

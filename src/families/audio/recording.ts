@@ -82,9 +82,32 @@ export function secondsOf({ bytes, content_type }: Pick<Recording, 'bytes' | 'co
   }
 }
 
-/** Bytes a second, of the chunk `fmt ` (Microsoft, "Multimedia Programming Interface and Data Specifications 1.0"). */
+/** Microsoft, "Multimedia Programming Interface and Data Specifications 1.0": PCM, float, A-law, mu-law, extensible. */
+const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
+/** The most that any recorder makes: 8 channels of 32 bits, 384,000 times a second. */
+const MOST_BYTES_A_SECOND = 384_000 * 8 * 4
+/** Before the format there may be some padding and descriptions. */
+const MOST_CHUNKS = 16
+
+/**
+ * Bytes a second. By the fields that a decoder needs: the header names a rate too, which none reads, so that any number could
+ * stand there.
+ */
 function wavRate(bytes: Uint8Array): number | undefined {
-  if (bytes.length < 44 || Buffer.from(bytes.subarray(12, 16)).toString('latin1') !== 'fmt ') return undefined
-  const rate = new DataView(bytes.buffer, bytes.byteOffset).getUint32(28, true)
-  return rate > 0 ? rate : undefined
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  for (let at = 12, chunks = 0; at + 24 <= bytes.length && chunks < MOST_CHUNKS; chunks++) {
+    const size = view.getUint32(at + 4, true)
+    if (view.getUint32(at) === FMT) {
+      if (!UNCOMPRESSED.has(view.getUint16(at + 8, true))) return undefined
+      const [channels, bits] = [view.getUint16(at + 10, true), view.getUint16(at + 22, true)]
+      const rate = (view.getUint32(at + 12, true) * channels * bits) / 8
+      return rate > 0 && rate <= MOST_BYTES_A_SECOND ? rate : undefined
+    }
+    // Chunks begin at even places.
+    at += 8 + size + (size % 2)
+  }
+  return undefined
 }
+
+/** `fmt ` */
+const FMT = 0x66_6d_74_20

@@ -13,3 +13,9 @@ test('a transcript without times is one subtitle, and other formats are none', (
     expect(subtitles({ text: 'Hi' }, format)).toBeUndefined()
   }
 })
+
+test('what would be a tag or a reference in WebVTT is escaped there, and lines end in one way', () => {
+  const segments = [{ start: 0, end: 1, text: 'R&D <b>\r\n\r\nx\r\ry' }]
+  expect(subtitles({ text: '', segments }, 'srt')).toBe('1\n00:00:00,000 --> 00:00:01,000\nR&D <b>\nx\ny\n\n')
+  expect(subtitles({ text: '', segments }, 'vtt')).toContain('\nR&amp;D &lt;b>\nx\ny\n\n')
+})

@@ -7,14 +7,20 @@ export function subtitles(transcript: Transcript, format: TranscriptFormat): str
   const { segments = [], text, duration = 0 } = transcript
   const timed = segments.length > 0 ? segments : [{ start: 0, end: duration, text }]
   const isVtt = format === 'vtt'
-  const cues = timed.map((segment, index) => `${isVtt ? '' : `${index + 1}\n`}${cue(segment, isVtt ? '.' : ',')}\n\n`)
+  const cues = timed.map((segment, index) =>
+    isVtt ? `${cue({ ...segment, text: vttText(segment.text) }, '.')}\n\n` : `${index + 1}\n${cue(segment, ',')}\n\n`,
+  )
   return `${isVtt ? 'WEBVTT\n\n' : ''}${cues.join('')}`
 }
+
+/** WebVTT has tags and character references (section 4.2.2): "a <b> c" would be shown as "a c". */
+const vttText = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 /** A blank line ends a subtitle, and `-->` in a text would be read as times. */
 const cue = ({ start, end, text }: TranscriptSegment, point: string): string =>
   `${time(start, point)} --> ${time(end, point)}\n${text
     .trim()
+    .replace(/\r\n?/g, '\n')
     .replace(/\n\s*\n/g, '\n')
     .replaceAll('-->', '->')}`
 

@@ -3,7 +3,7 @@ import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { createEventSource, payloadOf } from '../../protocols/shared/chunk-stream.ts'
 import { type Faults, holdsError } from '../../protocols/shared/upstream.ts'
-import type { Transcript, TranscriptUsage } from '../../spec/audio-request.ts'
+import type { Transcript, TranscriptSegment, TranscriptUsage } from '../../spec/audio-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { SpeechPart, SpeechProvider, TranscriptionCall, TranscriptionProvider, TranscriptPart } from '../audio.ts'
 import type { PostParts } from '../upstream/post-json.ts'
@@ -187,7 +187,7 @@ function sentFormat(format: TranscriptionCall['request']['response_format']): st
   return format === 'srt' || format === 'vtt' ? 'verbose_json' : format
 }
 
-const MEMBERS = ['task', 'language', 'languages', 'segments', 'words', 'logprobs'] as const
+const MEMBERS = ['task', 'language', 'languages', 'words', 'logprobs'] as const
 
 /** Undefined: it has no text. */
 function transcriptOf(payload: JsonRecord): Transcript | undefined {
@@ -199,15 +199,21 @@ function transcriptOf(payload: JsonRecord): Transcript | undefined {
   const counts = transcriptUsage(usage)
   return {
     ...(Object.fromEntries(known) as Partial<Transcript>),
+    ...(Array.isArray(payload.segments) ? { segments: payload.segments.filter(isSegment) } : {}),
     text,
-    ...(duration >= 0 ? { duration } : {}),
+    ...(duration >= 0 && Number.isFinite(duration) ? { duration } : {}),
     ...(counts ? { usage: counts } : {}),
   }
 }
 
+/** Subtitles and durations are made of them. */
+const isSegment = (value: unknown): value is TranscriptSegment =>
+  isRecord(value) && typeof value.text === 'string' && typeof value.start === 'number' && typeof value.end === 'number'
+
 function transcriptUsage(usage: unknown): TranscriptUsage | undefined {
   if (!isRecord(usage)) return undefined
-  if (typeof usage.seconds === 'number' && usage.seconds >= 0) return { type: 'duration', seconds: usage.seconds }
+  if (typeof usage.seconds === 'number' && usage.seconds >= 0 && Number.isFinite(usage.seconds))
+    return { type: 'duration', seconds: usage.seconds }
   const counts = tokensIn(usage)
   if (!counts) return undefined
   const details = isRecord(usage.input_token_details) ? usage.input_token_details : {}
