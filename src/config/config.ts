@@ -37,6 +37,8 @@ export type ServerSettings = {
   shutdown_seconds: number
   /** Undefined: by whether other processes serve the same clients. */
   drain_seconds: number | undefined
+  /** Link-local hosts that addresses may name. */
+  metadata_hosts?: string[] | undefined
   cors_origins: string[]
   trust_proxy: boolean
   delta_mirror: boolean

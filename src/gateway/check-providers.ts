@@ -8,13 +8,16 @@ import { createLog } from '../kit/log.ts'
 import type { CreateProvider } from '../providers/ask-provider.ts'
 import { createMedia } from '../providers/media.ts'
 import { createProvider } from '../providers/registry.ts'
+import { createCheckedFetch } from '../providers/upstream/checked-fetch.ts'
 import { createTransport } from '../providers/upstream/transport.ts'
 import { keyWarnings, servingProviders, unusedWarnings } from '../providers/warnings.ts'
 
-export function providerFactory({ timeouts }: Config, environment: Environment): CreateProvider {
+export function providerFactory({ timeouts, server }: Config, environment: Environment): CreateProvider {
   const clock = systemClock
   const log = createLog({ clock, level: 'silent', pretty: false, write: () => {} })
-  const transport = createTransport({ clock, log, environment })
+  // What is asked may come by the admin API.
+  const checked = createCheckedFetch({ allowed: server.metadata_hosts, environment })
+  const transport = createTransport({ clock, log, environment, fetch: checked })
   const media = createMedia({ guardedFetch: createGuardedFetch({ clock }) })
   const manual = async () => []
   return (id, config) => createProvider({ id, config, timeouts, environment, transport, clock, log, media, manual })

@@ -56,7 +56,8 @@ function hostOf(text: string | undefined): string | undefined {
     .toLowerCase() // IPv6 hosts are in brackets
 }
 
-function isMetadataHost(host: string): boolean {
+/** Whether a host, by its name or its address, is such a service. */
+export function isMetadataHost(host: string): boolean {
   if (METADATA_NAMES.includes(host)) return true
   const bytes = readAddress(host)
   if (!bytes) return false
