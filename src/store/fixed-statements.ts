@@ -5,9 +5,13 @@ import type { Database, Tables, Write } from './tables.ts'
 
 /**
  * Of the adapter of an engine with one connection, whose statements block: the transaction that has the connection executes
- * them at once, without the dozens of promises and functions with which a query builder passes one on.
+ * them at once, without the dozens of promises and functions with which a query builder passes one on. So does everybody while
+ * nobody has it.
  */
-export type ImmediateStatements = { executeNow(sql: string, values: readonly unknown[]): unknown[] }
+export type ImmediateStatements = {
+  isFree(): boolean
+  executeNow(sql: string, values: readonly unknown[]): unknown[]
+}
 
 const isImmediate = (adapter: DialectAdapter): adapter is DialectAdapter & ImmediateStatements =>
   'executeNow' in adapter
@@ -49,7 +53,7 @@ export function createStatement(textOf: (count: number, isLocking: boolean) => s
 
   return <Row = unknown>(write: Database, values: readonly unknown[], count = 1): Rows<Row> | Promise<Rows<Row>> => {
     const { adapter } = write.getExecutor()
-    if (write.isTransaction && isImmediate(adapter)) {
+    if (isImmediate(adapter) && (write.isTransaction || adapter.isFree())) {
       return { rows: adapter.executeNow(templateOf(count, false).sql, values) as Row[] }
     }
     const { query, queryId, sql } = templateOf(count, hasRowLocks(write))

@@ -142,8 +142,8 @@ describe('each query uses its index', () => {
   })
 
   test('health reads only unfinished tasks', async () => {
-    const [plan] = await plansOf(({ tasks }) => tasks.health())
-    expect(plan).toBe('SCAN tasks USING COVERING INDEX tasks_unfinished')
+    const plans = await plansOf(({ tasks }) => tasks.health())
+    expect(plans).toContain('SCAN tasks USING COVERING INDEX tasks_unfinished')
   })
 
   test('a claim reads only the heads of queues', async () => {

@@ -1,16 +1,16 @@
 /** Alerts to the operator in the database. */
+import { createEarliestDue } from '../earliest-due.ts'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'
 import type { Alert, AlertStore } from './alert-store.ts'
 import { appendAudit } from './audit-append.ts'
 
+const earliestDue = createEarliestDue('alerts')
+
 export function alertStore(engine: Engine): AlertStore {
   const { db, write } = engine
-  const earliest = async () => {
-    const row = await db.selectFrom('alerts').select('due_ms').orderBy('due_ms').limit(1).executeTakeFirst()
-    return row?.due_ms ?? null
-  }
+  const earliest = () => earliestDue(db)
   return {
     add: (alerts) => write((rows) => addAlerts(rows, alerts)),
 

@@ -1,6 +1,7 @@
 /** Stores operators' changes of routing at run time in the database. */
 import type { Selectable } from 'kysely'
 import type { Engine } from '../engine.ts'
+import { requireRevision } from '../revisions.ts'
 import type { Tables, Write } from '../tables.ts'
 import { appendAudit } from './audit-append.ts'
 import type { Override, OverrideStore } from './override-store.ts'
@@ -36,10 +37,7 @@ export function overrideStore({ db, write }: Engine): OverrideStore {
         return { before, after }
       }),
 
-    async revision() {
-      const row = await db.selectFrom('revisions').select('revision').where('noun', '=', NOUN).executeTakeFirstOrThrow()
-      return row.revision
-    },
+    revision: () => requireRevision(db, NOUN),
   }
 }
 

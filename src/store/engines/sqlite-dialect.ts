@@ -1,5 +1,5 @@
 /** Kysely's dialect for `bun:sqlite`: one connection, immediate transactions, cached statements. */
-import type { SQLQueryBindings, Database as SqliteFile, Statement } from 'bun:sqlite'
+import type { Database as SqliteFile, Statement } from 'bun:sqlite'
 import {
   type DatabaseConnection,
   type Dialect,
@@ -27,9 +27,10 @@ export const isBusy = (error: unknown): boolean =>
 
 export function sqliteDialect(file: SqliteFile): Dialect {
   const database = betterSqliteInterface(file)
+  const driver = new ImmediateDriver(file, database)
   return {
-    createDriver: () => new ImmediateDriver(file, database),
-    createAdapter: () => new OneConnectionAdapter(database),
+    createDriver: () => driver,
+    createAdapter: () => new OneConnectionAdapter(database, driver),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createIntrospector: (db) => new SqliteIntrospector(db),
   }
@@ -37,13 +38,18 @@ export function sqliteDialect(file: SqliteFile): Dialect {
 
 class OneConnectionAdapter extends SqliteAdapter implements ImmediateStatements {
   readonly #database: SqliteDatabase
-  constructor(database: SqliteDatabase) {
+  readonly #driver: Pick<ImmediateDriver, 'isFree'>
+  constructor(database: SqliteDatabase, driver: Pick<ImmediateDriver, 'isFree'>) {
     super()
     this.#database = database
+    this.#driver = driver
   }
   /** SQLite can roll back schema changes. Declaring it makes the migrator use one (immediate) transaction. */
   override get supportsTransactionalDdl(): boolean {
     return true
+  }
+  isFree(): boolean {
+    return this.#driver.isFree()
   }
   executeNow(sql: string, values: readonly unknown[]): unknown[] {
     const statement = this.#database.prepare(sql)
@@ -60,9 +66,22 @@ class OneConnectionAdapter extends SqliteAdapter implements ImmediateStatements 
 class ImmediateDriver extends SqliteDriver {
   readonly #file: SqliteFile
   #isLocked = false
+  #isAcquired = false
   constructor(file: SqliteFile, database: SqliteDatabase) {
     super({ database })
     this.#file = file
+  }
+  /** Whether no transaction is open, so that a statement of anybody sees only what is committed. */
+  isFree(): boolean {
+    return !this.#isAcquired && !this.#file.inTransaction
+  }
+  override acquireConnection(): Promise<DatabaseConnection> {
+    this.#isAcquired = true
+    return super.acquireConnection()
+  }
+  override releaseConnection(): Promise<void> {
+    this.#isAcquired = false
+    return super.releaseConnection()
   }
   override async beginTransaction(_connection: DatabaseConnection): Promise<void> {
     const end = performance.now() + (this.#isLocked ? LOCKED_WAIT_MILLISECONDS : WRITE_WAIT_MILLISECONDS)
@@ -87,9 +106,9 @@ class ImmediateDriver extends SqliteDriver {
 
 /** The part of better-sqlite3's interface that Kysely uses. Statements are prepared once and cached. */
 function betterSqliteInterface(file: SqliteFile): SqliteDatabase {
-  const statements = new Map<string, Statement>()
-  const find = (sql: string): Statement => {
-    const statement = statements.get(sql) ?? file.prepare(sql)
+  const statements = new Map<string, CachedStatement>()
+  const prepareNew = (sql: string): CachedStatement => {
+    const statement = new CachedStatement(file.prepare(sql))
     statements.set(sql, statement)
     const [oldest] = statements
     if (oldest && statements.size > MAX_CACHED_STATEMENTS) {
@@ -98,21 +117,33 @@ function betterSqliteInterface(file: SqliteFile): SqliteDatabase {
     }
     return statement
   }
-  const bind = (parameters: readonly unknown[]) => parameters as SQLQueryBindings[]
-  const prepare = (sql: string): SqliteStatement => {
-    const statement = find(sql)
-    return {
-      reader: statement.columnNames.length > 0,
-      all: (parameters) => statement.all(...bind(parameters)),
-      run: (parameters) => statement.run(...bind(parameters)),
-      iterate: (parameters) => statement.iterate(...bind(parameters)) as IterableIterator<unknown>,
-    }
-  }
   const close = () => {
     // An unfinished statement would keep the file open, and the write-ahead log beside it.
     for (const statement of statements.values()) statement.finalize()
     statements.clear()
     file.close()
   }
-  return { prepare, close }
+  return { prepare: (sql) => statements.get(sql) ?? prepareNew(sql), close }
+}
+
+/** A list of values is bound as it is: spreading it would copy it for each execution. */
+class CachedStatement implements SqliteStatement {
+  readonly reader: boolean
+  readonly #statement: Statement
+  constructor(statement: Statement) {
+    this.reader = statement.columnNames.length > 0
+    this.#statement = statement
+  }
+  all(parameters: readonly unknown[]): unknown[] {
+    return this.#statement.all(parameters as never)
+  }
+  run(parameters: readonly unknown[]) {
+    return this.#statement.run(parameters as never)
+  }
+  iterate(parameters: readonly unknown[]): IterableIterator<unknown> {
+    return this.#statement.iterate(parameters as never) as IterableIterator<unknown>
+  }
+  finalize(): void {
+    this.#statement.finalize()
+  }
 }

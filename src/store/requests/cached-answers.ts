@@ -2,12 +2,17 @@
 import { sql } from 'kysely'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
+import { createStatement } from '../fixed-statements.ts'
 import type { Write } from '../tables.ts'
 import type { CachedAnswerStore } from './cache-store.ts'
 
 /** The row of `revisions` that counts the purges of all models; those of one model are in a row of its own. */
 const NOUN = 'response_cache'
 const OF_MODEL = `${NOUN}:`
+
+const selectPurges = createStatement(
+  () => `select noun, revision from revisions where noun = ? or substr(noun, 1, ${OF_MODEL.length}) = ?`,
+)
 
 /** A cache may lose what was written last. */
 const UNSYNCED = { is_synced: false } as const
@@ -58,13 +63,7 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
       }),
 
     async purges() {
-      const rows = await db
-        .selectFrom('revisions')
-        .select(['noun', 'revision'])
-        .where((of) =>
-          of.or([of('noun', '=', NOUN), of(sql`substr(noun, 1, ${sql.lit(OF_MODEL.length)})`, '=', OF_MODEL)]),
-        )
-        .execute()
+      const { rows } = await selectPurges<{ noun: string; revision: number }>(db, [NOUN, OF_MODEL])
       return new Map(rows.map(({ noun, revision }) => [noun.slice(OF_MODEL.length), revision]))
     },
 

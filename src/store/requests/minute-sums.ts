@@ -4,8 +4,9 @@
  * Rows of one minute are joined once it is over; hours are made of them.
  */
 import { sql } from 'kysely'
-import { createInsert, createStatement } from '../fixed-statements.ts'
+import { createInsert } from '../fixed-statements.ts'
 import type { LedgerEntry } from '../ledger/ledger-entry.ts'
+import { readRevision } from '../revisions.ts'
 import type { Database, Write } from '../tables.ts'
 import type { RequestRow } from './request-row.ts'
 import { addRow, addSum, decodeSum, encodeSum, largest, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
@@ -148,11 +149,8 @@ export function addMinute(sums: MinuteSums, row: Pick<MinuteRow, 'sums' | 'users
 
 /** Until when (unix seconds) hours, or days, are summed up. */
 export async function sumsUntil(db: Database, noun: 'request_hours' | 'request_days'): Promise<number> {
-  const { rows } = await findRevision<{ revision: number }>(db, [noun])
-  return rows[0]?.revision ?? 0
+  return (await readRevision(db, noun)) ?? 0
 }
-
-const findRevision = createStatement(() => 'select revision from revisions where noun = ?')
 
 /** Joins the rows of some complete minutes; false: nothing is left to join. */
 export async function joinMinutes(write: Write, now: number): Promise<boolean> {

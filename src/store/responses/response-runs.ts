@@ -1,11 +1,14 @@
 /** Background responses in the database: their claims and their stored events. */
 import { parseRequestJson } from '../../kit/json.ts'
+import { createEarliestDue } from '../earliest-due.ts'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'
 import { appendItems } from './conversations.ts'
 import type { ResponseRun, ResponseRunStore, StoredEvents } from './response-store.ts'
 import { addResponse, storedOf } from './responses.ts'
+
+const earliestDue = createEarliestDue('response_runs')
 
 export function responseRunStore(engine: Engine): ResponseRunStore {
   const { db, write } = engine
@@ -101,10 +104,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
         .orderBy('last_number')
         .execute(),
 
-    async earliest() {
-      const row = await db.selectFrom('response_runs').select('due_ms').orderBy('due_ms').limit(1).executeTakeFirst()
-      return row?.due_ms ?? null
-    },
+    earliest: () => earliestDue(db),
   }
 }
 

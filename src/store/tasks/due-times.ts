@@ -1,7 +1,8 @@
 /** Moves the stored due times when the clock is set: they were computed from the time that no longer counts. */
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
-import { hasRowLocks } from '../row-locks.ts'
+import { createStatement } from '../fixed-statements.ts'
+import { readRevision } from '../revisions.ts'
 import type { Write } from '../tables.ts'
 import { UNFINISHED } from './task-sql.ts'
 
@@ -22,9 +23,9 @@ export function dueTimes(engine: Engine): DueTimes {
   return {
     ...(now && { now }),
     async moves() {
-      const row = await db.selectFrom('revisions').select('revision').where('noun', '=', NOUN).executeTakeFirst()
-      if (!row) await engine.write(addRow)
-      return row?.revision ?? 0
+      const moves = await readRevision(db, NOUN)
+      if (moves === undefined) await engine.write(addRow)
+      return moves ?? 0
     },
     move: (by_ms, moves) =>
       // A time that was read before this call is moved, and one that is read after it is not moved again.
@@ -52,6 +53,10 @@ async function addRow(rows: Write): Promise<void> {
     .execute()
 }
 
+const lockedRevision = createStatement(
+  (_, isLocking) => `select revision from revisions where noun = ? ${isLocking ? 'for share' : ''}`,
+)
+
 /** The due times were moved by another process: a time that was computed before counts no longer. */
 export class DueTimesMoved extends Error {}
 
@@ -61,8 +66,7 @@ export class DueTimesMoved extends Error {}
  */
 export async function assertMoves(rows: Write, moves: number | undefined): Promise<void> {
   if (moves === undefined) return
-  const { rows: found } = await sql<{ revision: number }>`
-    select revision from revisions where noun = ${NOUN} ${hasRowLocks(rows) ? sql`for share` : sql``}`.execute(rows)
+  const { rows: found } = await lockedRevision<{ revision: number }>(rows, [NOUN])
   if ((found[0]?.revision ?? 0) !== moves) throw new DueTimesMoved('The due times were moved meanwhile.')
 }
 

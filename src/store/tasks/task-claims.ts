@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { Task } from '../../spec/task.ts'
 import type { Engine } from '../engine.ts'
+import { createStatement } from '../fixed-statements.ts'
 import type { Claim } from '../store.ts'
 import type { Database, Write } from '../tables.ts'
 import { taskOfRow } from './task-row.ts'
@@ -141,7 +142,12 @@ export async function advanceTaskPolling(engine: Engine, task_ids: string[], now
  * read all of them).
  */
 export async function queuesOf(db: Database): Promise<{ provider: string; due_ms: number }[]> {
-  const { rows } = await sql<{ provider: string; due_ms: number }>`
+  const { rows } = await selectQueues<{ provider: string; due_ms: number }>(db, [])
+  return rows
+}
+
+const selectQueues = createStatement(
+  () => `
     with recursive lane(provider) as (
       select (select provider from tasks where due_ms is not null order by provider limit 1)
       union all
@@ -160,6 +166,5 @@ export async function queuesOf(db: Database): Promise<{ provider: string; due_ms
       ) as due_ms
       from lane where lane.provider is not null
     )
-    select provider, due_ms from earliest where due_ms is not null order by due_ms, provider`.execute(db)
-  return rows
-}
+    select provider, due_ms from earliest where due_ms is not null order by due_ms, provider`,
+)

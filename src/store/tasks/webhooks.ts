@@ -1,23 +1,17 @@
 /** Webhooks in the database: waiting for the end of their task, due, or with their outcome. */
 import { appendAudit } from '../admin/audit-append.ts'
+import { createEarliestDue } from '../earliest-due.ts'
 import type { Engine } from '../engine.ts'
 import type { WebhookStore } from '../store.ts'
 import type { Write } from '../tables.ts'
 import { ENDED, skipLocked } from './task-sql.ts'
 import { addAttempt, webhookLists } from './webhook-list.ts'
 
+const earliestDue = createEarliestDue('callbacks')
+
 export function webhookStore(engine: Engine): WebhookStore {
   const { db } = engine
-  const earliest = async () => {
-    const row = await db
-      .selectFrom('callbacks')
-      .select('due_ms')
-      .where('due_ms', 'is not', null)
-      .orderBy('due_ms')
-      .limit(1)
-      .executeTakeFirst()
-    return row?.due_ms ?? null
-  }
+  const earliest = () => earliestDue(db)
   return {
     ...webhookLists(engine),
     earliest,

@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
 import { pageOf } from '../page.ts'
+import { requireRevision } from '../revisions.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import { filteredAccounts } from './account-filter.ts'
@@ -99,14 +100,7 @@ export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
       await inTransaction(touchAll, { is_synced: false })
     },
 
-    async revision() {
-      const row = await db
-        .selectFrom('revisions')
-        .select('revision')
-        .where('noun', '=', 'tokens')
-        .executeTakeFirstOrThrow()
-      return row.revision
-    },
+    revision: () => requireRevision(db, 'tokens'),
   }
 }
 
