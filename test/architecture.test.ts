@@ -18,7 +18,7 @@ const LAYERS = [
   ['calls'],
   ['accounts', 'observe'],
   ['families/shared'],
-  ['families/tasks'],
+  ['families/tasks', 'families/files'],
   [
     'families/chat',
     'families/embeddings',

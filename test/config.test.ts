@@ -9,6 +9,7 @@ import { ConfigError } from '../src/config/check/problem.ts'
 import {
   DEFAULT_ADMIN,
   DEFAULT_CACHE,
+  DEFAULT_FILES,
   DEFAULT_LEDGER,
   DEFAULT_LIMITS,
   DEFAULT_OUTPUTS,
@@ -79,6 +80,7 @@ describe('without a file', () => {
       admin: DEFAULT_ADMIN,
       request_log: DEFAULT_REQUEST_LOG,
       responses: DEFAULT_RESPONSES,
+      files: DEFAULT_FILES,
       ledger: DEFAULT_LEDGER,
       providers: {},
       models: {},

@@ -67,6 +67,13 @@ async function storedConversation(): Promise<{ id: string; item: string }> {
   return { id, item: items.first_id }
 }
 
+async function uploadedFile(): Promise<string> {
+  const form = new FormData()
+  form.append('purpose', 'user_data')
+  form.append('file', new File(['Hi'], 'a.txt'))
+  return ((await (await gateway.call('/v1/files', { form })).json()) as { id: string }).id
+}
+
 const schemaOf = (name: string, status: number): Json =>
   operations.find((operation) => operation.name === name)?.operation.responses[status]?.content?.['application/json']
     ?.schema ?? {}
@@ -78,6 +85,7 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
   expect(own.map(({ name }) => name).sort()).toEqual([
     'DELETE /v1/conversations/{conversation_id}',
     'DELETE /v1/conversations/{conversation_id}/items/{item_id}',
+    'DELETE /v1/files/{file_id}',
     'DELETE /v1/responses/{response_id}',
     'DELETE /v1/videos/{video_id}',
     'GET /',
@@ -95,6 +103,9 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1/conversations/{conversation_id}',
     'GET /v1/conversations/{conversation_id}/items',
     'GET /v1/conversations/{conversation_id}/items/{item_id}',
+    'GET /v1/files',
+    'GET /v1/files/{file_id}',
+    'GET /v1/files/{file_id}/content',
     'GET /v1/images/generations',
     'GET /v1/images/generations/{task_id}',
     'GET /v1/images/generations/{task_id}/content',
@@ -125,6 +136,7 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/conversations/{conversation_id}/items',
     'POST /v1/embeddings',
     'POST /v1/feedback',
+    'POST /v1/files',
     'POST /v1/images',
     'POST /v1/images/edits',
     'POST /v1/images/generations',
@@ -266,6 +278,7 @@ test('every documented operation exists, for HEAD too; public operations are mar
   })
   const { id: response } = (await kept.json()) as { id: string }
   const { id: conversation, item } = await storedConversation()
+  const file = await uploadedFile()
   // A conversation is deleted after its items.
   const last = ({ method, path }: { method: string; path: string }) =>
     method === 'DELETE' ? (path.endsWith('{conversation_id}') ? 2 : 1) : 0
@@ -277,6 +290,7 @@ test('every documented operation exists, for HEAD too; public operations are mar
       .replace('{model}/operations', 'v%2Ffilm/operations')
       .replace('{model}', 'sandbox%2Fgeneral')
       .replace('{response_id}', response)
+      .replace('{file_id}', file)
       .replace('{conversation_id}', conversation)
       .replace('{item_id}', item)
       .replace(/(?<=^\/v1\/images\/.*)\{task_id\}/, image)

@@ -1,4 +1,4 @@
-/** Limits what each token may store, by what it has stored and what its open requests will store. */
+/** Limits what each token or project may store, by what it has stored and what its open requests will store. */
 import type { Clock } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { StoredAmount } from '../store/tokens/amount-store.ts'
@@ -23,8 +23,8 @@ type QuotaParts = {
   read(token_id: string): Promise<StoredAmount>
   /** Read at each use. */
   limits(): Limits
-  /** What is limited, such as "responses", and what to do about it. */
-  texts: { stored: string; remedy: string }
+  /** Who stores (default: a token), what is limited, such as "responses", and what to do about it. */
+  texts: { owner?: 'project'; stored: string; remedy: string }
   clock: Pick<Clock, 'steady'>
 }
 
@@ -170,6 +170,6 @@ function quotaExceeded({ stored, reserved }: Entry, { amount, limit, limits, tex
     : [`${text(stored.bytes + reserved.bytes)} bytes of ${texts.stored}`, `${text(amount.bytes)} bytes`]
   return new GatewayError(
     'storage_quota_exceeded',
-    `This token stores ${held} of at most ${text(limit.most)}, and the request needs ${needed} more. ${texts.remedy} The operator of the gateway can raise ${limit.setting}.`,
+    `This ${texts.owner ?? 'token'} stores ${held} of at most ${text(limit.most)}, and the request needs ${needed} more. ${texts.remedy} The operator of the gateway can raise ${limit.setting}.`,
   )
 }

@@ -1,23 +1,32 @@
-/** The quotas of each token: stored responses, tasks and idempotency keys. */
+/** The quotas of each token: stored responses, tasks, files and idempotency keys; and that of the files of each project. */
 
 import { type Config, DEFAULT_STORAGE } from '../config/config.ts'
 import type { StorageQuotas as Settings } from '../config/schema/account-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { FileRowStore } from '../store/files/file-row.ts'
 import type { StoredAmounts } from '../store/tokens/amount-store.ts'
 import { createStorageQuota, type StorageQuota } from './storage-quota.ts'
 
-export type StorageQuotas = { responses: StorageQuota; tasks: StorageQuota; keys: StorageQuota }
+export type StorageQuotas = {
+  responses: StorageQuota
+  tasks: StorageQuota
+  keys: StorageQuota
+  files: StorageQuota
+  projectFiles: StorageQuota
+}
 
 type QuotasParts = {
-  amounts: StoredAmounts
+  store: { amounts: StoredAmounts; files: Pick<FileRowStore, 'amount'> }
   /** Read at each use. The requests of tasks count for as long as finished files are kept. */
-  config(): Pick<Config, 'tokens' | 'outputs'>
+  config(): Pick<Config, 'tokens' | 'outputs' | 'files'>
   clock: Clock
 }
 
 const DAY_SECONDS = 86_400
+const DELETE_FILES = 'Delete some, or wait until they expire.'
 
-export function createStorageQuotas({ amounts, config, clock }: QuotasParts): StorageQuotas {
+export function createStorageQuotas({ store, config, clock }: QuotasParts): StorageQuotas {
+  const { amounts, files } = store
   const limit = (name: keyof Settings) => ({
     most: config().tokens.storage?.[name] ?? DEFAULT_STORAGE[name],
     setting: `tokens.storage.${name}`,
@@ -40,6 +49,21 @@ export function createStorageQuotas({ amounts, config, clock }: QuotasParts): St
         stored: 'unfinished tasks, or requests of tasks',
         remedy: 'Wait for tasks to end or cancel them, and delete tasks that have ended.',
       },
+      clock,
+    }),
+    files: createStorageQuota({
+      read: (token_id) => files.amount({ token_id }),
+      limits: () => ({ rows: limit('files'), bytes: limit('file_bytes') }),
+      texts: { stored: 'files', remedy: DELETE_FILES },
+      clock,
+    }),
+    projectFiles: createStorageQuota({
+      read: (project_id) => files.amount({ project_id }),
+      limits: () => ({
+        rows: { most: config().files.project_files, setting: 'files.project_files' },
+        bytes: { most: config().files.project_bytes, setting: 'files.project_bytes' },
+      }),
+      texts: { owner: 'project', stored: 'files', remedy: DELETE_FILES },
       clock,
     }),
     keys: createStorageQuota({

@@ -8,6 +8,7 @@ import type { AlertsConfig } from './schema/alerts-schema.ts'
 import type { CacheConfig } from './schema/cache-schema.ts'
 import type { CallsConfig } from './schema/calls-schema.ts'
 import type { DeclaredAdminToken, DeclaredProject, DeclaredToken } from './schema/declared-schema.ts'
+import type { FilesConfig } from './schema/files-schema.ts'
 import type { LedgerConfig } from './schema/ledger-schema.ts'
 import type { MetricsConfig } from './schema/metrics-schema.ts'
 import type { LimitsConfig } from './schema/rate-limit-schema.ts'
@@ -98,6 +99,7 @@ export type Config = {
   tasks: Required<TasksConfig>
   outputs: OutputSettings
   responses: Required<ResponsesConfig>
+  files: Required<FilesConfig>
   cache: Required<CacheConfig>
   /** Of the installation. */
   rate_limits: RateLimits
@@ -196,12 +198,24 @@ export const DEFAULT_OUTPUTS: OutputSettings = {
 /** As OpenAI documents `store` and its duration: client libraries refer to stored items without asking for storage. */
 export const DEFAULT_RESPONSES: Required<ResponsesConfig> = { keep_days: 30, store_default: true }
 
+/** As OpenAI bounds files and the input of batches. */
+export const DEFAULT_FILES: Required<FilesConfig> = {
+  max_bytes: 512 * 1024 * 1024,
+  batch_max_bytes: 200 * 1024 * 1024,
+  keep_days: 0,
+  batch_keep_days: 30,
+  project_files: 100_000,
+  project_bytes: 100 * 1024 * 1024 * 1024,
+}
+
 /** A thousand long conversations or 200,000 short ones; a tenth of a small disk. */
 export const DEFAULT_STORAGE: Required<StorageQuotas> = {
   response_bytes: 1024 * 1024 * 1024,
   response_rows: 200_000,
   task_bytes: 256 * 1024 * 1024,
   unfinished_tasks: 10_000,
+  files: 10_000,
+  file_bytes: 10 * 1024 * 1024 * 1024,
   idempotency_keys: 10_000,
 }
 

@@ -129,7 +129,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   await supply.apply(config)
 
   const observation = createObservation({ store, accountStores, config: () => live, telemetry, metering, clock, log })
-  const quotas = createStorageQuotas({ amounts: store.amounts, config: () => live, clock })
+  const quotas = createStorageQuotas({ store, config: () => live, clock })
   const storing = { settings: () => live.responses, quota: quotas.responses }
   const storedResponses = createStoredResponses({ ...storing, store: store.responses, clock })
   const conversations = createConversations({ ...storing, store: store.conversations, clock: storeClock, log })
@@ -200,7 +200,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     crashHook: parts.crashHook,
   })
   const { outputs, tasks, webhooks, files } = generation
-  const cleaner = createCleaner({ ...accounting, ...observation, tasks: store.tasks, outputs, cache, clock, log })
+  const cleaner = createCleaner({ ...accounting, ...observation, ...generation, tasks: store.tasks, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, ...stages, attemptLimits, settings, tokens, projects, cache, outputs })
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }

@@ -1,11 +1,13 @@
 /** Creates what generates and stores files: outputs, durable tasks, their webhooks, and images. */
 import { join } from 'node:path'
+import type { StorageQuota } from '../accounts/storage-quota.ts'
 import type { StorageQuotas } from '../accounts/token-quotas.ts'
 import type { Gate } from '../calls/call.ts'
 import type { Pipeline } from '../calls/pipeline.ts'
 import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
+import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
 import type { StoreImages } from '../families/images/image-routes.ts'
 import { createImages, type Images } from '../families/images/images.ts'
@@ -64,12 +66,22 @@ type GenerationParts = {
   crashHook: CrashHook | undefined
 }
 
+/** The files of tokens, and what the upload of one is checked against. */
+type FileRouteParts = {
+  files: Files
+  quota: StorageQuota
+  projectQuota: StorageQuota
+  fileSettings(): FileSettings
+}
+
 type Generation = {
   files: FileStore
   outputs: Outputs
   tasks: Tasks
   webhooks: Webhooks
-  routeParts: { images: Images; storeImages: StoreImages; tasks: Tasks; outputs: Outputs }
+  /** Removes a batch of the files that have expired; false: nothing is left. */
+  sweepFiles(): Promise<boolean>
+  routeParts: FileRouteParts & { images: Images; storeImages: StoreImages; tasks: Tasks; outputs: Outputs }
 }
 
 export async function createGeneration(parts: GenerationParts): Promise<Generation> {
@@ -131,7 +143,19 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     log,
   })
   const storeImages = createGeneratedFileStore({ store, outputs, settings: taskSettings, clock: storeClock })
-  return { files, outputs, tasks, webhooks, routeParts: { images, storeImages, tasks, outputs } }
+  const filing = { quota: quotas.files, projectQuota: quotas.projectFiles }
+  const fileSettings = () => config().files
+  const tokenFiles = createFiles({
+    ...filing,
+    store: store.files,
+    outputs: files,
+    settings: fileSettings,
+    onStored: metering?.fileStored,
+    clock: storeClock,
+    log,
+  })
+  const routeParts = { ...filing, fileSettings, files: tokenFiles, images, storeImages, tasks, outputs }
+  return { files, outputs, tasks, webhooks, sweepFiles: tokenFiles.sweep, routeParts }
 }
 
 const endOf = (ending: Ending) =>

@@ -19,6 +19,8 @@ import { textCompletionsRoute } from '../families/chat/routes/text-completions-r
 import type { StoredResponses } from '../families/chat/stored-responses.ts'
 import type { EmbeddingFamily } from '../families/embeddings/embeddings.ts'
 import { embeddingsEndpoint } from '../families/embeddings/endpoint.ts'
+import { fileRoutes } from '../families/files/routes/file-routes.ts'
+import type { UploadParts } from '../families/files/routes/upload-form.ts'
 import { imageRoutes, type StoreImages } from '../families/images/image-routes.ts'
 import type { Images } from '../families/images/images.ts'
 import { openRouterImagesEndpoint } from '../families/images/openrouter-endpoint.ts'
@@ -45,6 +47,7 @@ import { pageRoutes } from '../site/pages.ts'
 import { contentgenRoutes } from './contentgen-routes.ts'
 
 type TableParts = ChatRouteParts &
+  UploadParts &
   TaskApiParts &
   UsageRouteParts &
   LimitsRouteParts &
@@ -88,6 +91,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...rerankEndpoints(parts.rerank).map((endpoint) => jsonRoute(endpoint, parts)),
     jsonRoute(moderationsEndpoint(parts.moderations), parts),
     ...audioRoutes(parts),
+    ...fileRoutes(parts),
     ...imageRoutes(parts),
     jsonRoute(
       openRouterImagesEndpoint(parts.images.whole, () => unixSeconds(clock)),

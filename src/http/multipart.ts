@@ -14,9 +14,9 @@ export const fieldOf = (posted: Posted, name: string): unknown =>
   posted.kind === 'json' ? memberOf(posted.value, name) : posted.parts.findLast((part) => part.name === name)?.value
 
 /** More fields than any real form has; each costs many times its bytes. */
-const MOST_PARTS = 1_000
+export const MOST_PARTS = 1_000
 /** Of the headers of one part; names of files are short. */
-const MOST_HEADER_BYTES = 8 * 1024
+export const MOST_HEADER_BYTES = 8 * 1024
 
 /** Throws unsupported_media_type, request_too_large, request_timeout, invalid_json, or invalid_value for a broken form. */
 export async function readJsonOrForm(request: Request, limits: BodyLimits): Promise<Posted> {
@@ -34,31 +34,37 @@ export async function readForm(request: Request, limits: BodyLimits): Promise<Fo
 }
 
 /** The media type's name has any case, and may be followed by parameters, of which one is the boundary. */
-const isForm = (type: string): boolean => /^multipart\/form-data\s*(;|$)/i.test(type)
+export const isForm = (type: string): boolean => /^multipart\/form-data\s*(;|$)/i.test(type)
 
 type Bytes = Uint8Array<ArrayBuffer>
 
 /** Files are views of the bytes of the body. */
 function partsOf(bytes: Bytes, type: string): FormPart[] {
-  const [, quoted, plain = quoted] = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(type) ?? []
-  if (plain === undefined) throw broken('it names no boundary')
+  const boundary = boundaryOf(type)
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const delimiter = Buffer.from(`--${plain}`)
+  const delimiter = Buffer.from(`--${boundary}`)
   const between = Buffer.concat([CRLF, delimiter])
   let at = body.subarray(0, delimiter.length).equals(delimiter) ? delimiter.length : after(body, between, 0)
   const parts: FormPart[] = []
   for (;;) {
-    if (at === -1) throw broken(UNFINISHED)
+    if (at === -1) throw brokenForm(UNFINISHED)
     if (body.toString('latin1', at, at + 2) === '--') return parts
     const start = lineAfter(body, at)
     const end = start === -1 ? -1 : body.indexOf(between, start - CRLF.length)
-    if (end === -1) throw broken(UNFINISHED)
+    if (end === -1) throw brokenForm(UNFINISHED)
     if (parts.length === MOST_PARTS) {
       throw new GatewayError('invalid_value', `The form may have at most ${MOST_PARTS} parts.`)
     }
     parts.push(partIn(bytes, start, end))
     at = end + between.length
   }
+}
+
+/** Of the media type of a form. */
+export function boundaryOf(type: string): string {
+  const [, quoted, plain = quoted] = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(type) ?? []
+  if (plain === undefined) throw brokenForm('it names no boundary')
+  return plain
 }
 
 const CRLF = Buffer.from('\r\n')
@@ -82,18 +88,27 @@ function partIn(bytes: Bytes, start: number, end: number): FormPart {
   const hasHeaders = !body.subarray(start, start + 2).equals(CRLF)
   const headersEnd = hasHeaders ? body.indexOf('\r\n\r\n', start) : start - CRLF.length
   if (headersEnd === -1 || headersEnd > end || headersEnd - start > MOST_HEADER_BYTES) {
-    throw broken(`the headers of a part do not end, or have more than ${MOST_HEADER_BYTES} bytes`)
+    throw brokenForm(`the headers of a part do not end, or have more than ${MOST_HEADER_BYTES} bytes`)
   }
-  const headers = body.toString('utf8', start, Math.max(start, headersEnd)).split('\r\n')
+  const { name, filename, content_type } = partHeaders(body.toString('utf8', start, Math.max(start, headersEnd)))
+  const content = bytes.subarray(Math.min(headersEnd + 2 * CRLF.length, end), end)
+  if (filename === undefined) return { name, value: new TextDecoder().decode(content) }
+  return { name, value: { bytes: content, content_type, filename } }
+}
+
+/** `filename` undefined: it is a field. */
+export type PartHeaders = { name: string; filename: string | undefined; content_type: string }
+
+/** Of the lines before the content of a part. */
+export function partHeaders(lines: string): PartHeaders {
+  const headers = lines.split('\r\n')
   const disposition = headerOf(headers, 'content-disposition')
   const name = parameterOf(disposition, 'name')
   if (!/^form-data\s*(;|$)/i.test(disposition) || name === undefined) {
-    throw broken('a part has no header such as content-disposition: form-data; name="a"')
+    throw brokenForm('a part has no header such as content-disposition: form-data; name="a"')
   }
-  const content = bytes.subarray(Math.min(headersEnd + 2 * CRLF.length, end), end)
   const filename = parameterOf(disposition, 'filename') ?? extendedName(disposition)
-  if (filename === undefined) return { name, value: new TextDecoder().decode(content) }
-  return { name, value: { bytes: content, content_type: headerOf(headers, 'content-type'), filename } }
+  return { name, filename, content_type: headerOf(headers, 'content-type') }
 }
 
 function headerOf(headers: readonly string[], name: string): string {
@@ -119,4 +134,5 @@ function extendedName(header: string): string | undefined {
   }
 }
 
-const broken = (why: string) => new GatewayError('invalid_value', `The body is not a valid multipart form: ${why}.`)
+export const brokenForm = (why: string) =>
+  new GatewayError('invalid_value', `The body is not a valid multipart form: ${why}.`)

@@ -11,7 +11,6 @@ const NOT_SERVED: Record<string, string> = {
   chatkit: 'chat sessions',
   containers: 'containers',
   evals: 'evaluations',
-  files: 'uploaded files',
   fileSearchStores: 'file search stores',
   fine_tuning: 'fine-tuning',
   interactions: 'interactions',

@@ -27,6 +27,8 @@ type CleanerParts = {
   cache?: { deleteExpired(): Promise<void> }
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. Absent: there is no ledger. */
   pruneLedger?: () => Promise<boolean>
+  /** Removes one batch of the files of tokens that have expired; false: nothing is left. */
+  sweepFiles?: () => Promise<boolean>
   /** The same of the request log. */
   pruneRequests?: () => Promise<boolean>
   clock: Clock
@@ -43,7 +45,7 @@ const KEYS_PER_BATCH = 500
 const BATCHES_PER_SWEEP = 200
 
 export function createCleaner(parts: CleanerParts): Cleaner {
-  const { tasks, outputs, cache, pruneLedger, pruneRequests, clock, log } = parts
+  const { tasks, outputs, cache, pruneLedger, pruneRequests, sweepFiles, clock, log } = parts
   let isStopped = false
   let cancelTimer = () => {}
   let running: Promise<void> | undefined
@@ -93,6 +95,7 @@ export function createCleaner(parts: CleanerParts): Cleaner {
       'outputs not cleaned': removeOutputs,
       'idempotency keys not deleted': forgetKeys,
       'partial files not removed': removeLeftovers,
+      'files not removed': () => prune(sweepFiles),
       'cached responses not deleted': async () => cache?.deleteExpired(),
       'ledger not pruned': () => prune(pruneLedger),
       'request log not pruned': () => prune(pruneRequests),

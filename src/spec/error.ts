@@ -46,6 +46,7 @@ export const ERRORS = {
     conversation_not_found: 'The token has no such conversation: it was deleted, or it has expired.',
     conversation_item_not_found: 'The conversation has no such item.',
     task_not_exist: 'The token has no such task.',
+    file_not_found: 'The token has no such file: it was deleted, or it has expired.',
     output_not_found: 'The task has no such file, not yet, or no longer.',
   }),
   ...rows(403, 'permission_error', { link_expired: 'The signed link has expired or was changed.' }),

@@ -11,6 +11,7 @@ export const TAGS: Record<string, string> = {
   Rerank: 'The order of documents by their relevance to a query.',
   Moderations: 'Whether texts and images are harmful.',
   Audio: 'Speech from text, and text from speech.',
+  Files: 'Files that requests and batches refer to, and the output of batches.',
   Images: 'Images: created, edited and varied, at once or as tasks.',
   Videos: 'Videos as tasks, in the shape of the specification.',
   'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',

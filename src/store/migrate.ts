@@ -40,6 +40,7 @@ import { liveEvents } from './migrations/0035-live-events.ts'
 import { configVersions } from './migrations/0036-config-versions.ts'
 import { taskSteps } from './migrations/0037-task-steps.ts'
 import { liveFollowers } from './migrations/0038-live-followers.ts'
+import { files } from './migrations/0039-files.ts'
 import { readSchema, type SchemaState, schemaNumber, tooNewText, tooOldText } from './schema-state.ts'
 import { StoreError } from './store.ts'
 import type { Database, Write } from './tables.ts'
@@ -85,6 +86,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0036-config-versions': configVersions,
   '0037-task-steps': taskSteps,
   '0038-live-followers': liveFollowers,
+  '0039-files': files,
 }
 
 /**

@@ -11,6 +11,7 @@ import { configVersionStore } from './admin/config-versions.ts'
 import { overrideStore } from './admin/overrides.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
+import { fileRowStore } from './files/file-rows.ts'
 import { budgetStore } from './ledger/budgets.ts'
 import { ledgerStore } from './ledger/ledger.ts'
 import { usageStore } from './ledger/token-usage.ts'
@@ -99,6 +100,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     requestSums: report('requestSums', requestSumStore(engine)),
     endUsers: report('endUsers', endUserStore(engine)),
     dueTimes: report('dueTimes', dueTimes(engine)),
+    files: report('files', fileRowStore(engine)),
     ...report('database', {
       ping: () => engine.write(async (write) => void (await lockRevision(write))),
       schema: () => readSchema(db, Object.keys(MIGRATIONS)),

@@ -8,6 +8,7 @@ import type { Alert, AlertHistoryStore, AlertStore } from './admin/alert-store.t
 import type { AuditStore } from './admin/audit-store.ts'
 import type { ConfigVersionStore } from './admin/config-version-store.ts'
 import type { OverrideStore } from './admin/override-store.ts'
+import type { FileRowStore } from './files/file-row.ts'
 import type { BudgetStore, TaskBudget } from './ledger/budget-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { LedgerStore } from './ledger/ledger-store.ts'
@@ -263,6 +264,7 @@ export type Store = {
   endUsers: EndUserStore
   requestContents: RequestContentsStore
   dueTimes: DueTimes
+  files: FileRowStore
   /** Writes something; rejects when that is not possible. For /readyz. */
   ping(): Promise<void>
   /** The schema of the database, which a newer build may have migrated meanwhile, beside that of this build. */

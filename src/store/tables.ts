@@ -10,6 +10,7 @@ import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admi
 import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
 import type { ConfigVersion } from './admin/config-version-store.ts'
 import type { Override } from './admin/override-store.ts'
+import type { FileRow } from './files/file-row.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
 import type { ContentsRow } from './requests/contents-row.ts'
@@ -261,6 +262,8 @@ type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: n
 /** `before` and `after` are JSON text without secrets. */
 export type AuditTable = Omit<AuditRow, 'before' | 'after'> & { before: string | null; after: string | null }
 
+export type FilesTable = FileRow & { is_ready: number }
+
 export type Tables = {
   audit: AuditTable
   admin_sessions: SessionsTable
@@ -308,6 +311,7 @@ export type Tables = {
   request_contents: ContentsRow
   request_minutes: MinuteRow
   request_sums: SumsRow
+  files: FilesTable
 }
 
 export type Database = Kysely<Tables>

@@ -36,6 +36,8 @@ const StorageQuotas = section(
       'Bytes of requests of tasks of the last outputs.keep_days, and inputs of unfinished ones. Default 268,435,456 (256 MiB).',
     ),
     unfinished_tasks: quota('Unfinished tasks. Default 10,000.'),
+    files: quota('Uploaded files, and files that the gateway has written for the token. Default 10,000.'),
+    file_bytes: quota('Bytes of these files. Default 10737418240 (10 GiB).'),
     idempotency_keys: quota('Idempotency keys of the last 24 hours. Default 10,000.'),
   },
   'What each token may store, new or not.',

@@ -11,6 +11,7 @@ import { CacheConfig, ModelCache } from './cache-schema.ts'
 import { CallsConfig } from './calls-schema.ts'
 import { DeclaredAdminTokens, DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
+import { FilesConfig } from './files-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
@@ -168,6 +169,7 @@ export const FileConfig = Type.Object(
     tasks: optional(TasksConfig),
     outputs: optional(OutputsConfig),
     responses: optional(ResponsesConfig),
+    files: optional(FilesConfig),
     cache: optional(CacheConfig),
     rate_limits: rateLimits('What all calls together may use.'),
     limits: optional(LimitsConfig),

@@ -1,0 +1,185 @@
+/** Receives a form with one file: its bytes go to the store while they arrive, wherever its other fields stand. */
+import type { StorageQuota } from '../../../accounts/storage-quota.ts'
+import type { ServerSettings } from '../../../config/config.ts'
+import type { Context } from '../../../http/context.ts'
+import { fieldsOfForm } from '../../../http/form-fields.ts'
+import type { FormPart } from '../../../http/multipart.ts'
+import { type StreamedPart, streamForm } from '../../../http/multipart-stream.ts'
+import type { Clock } from '../../../kit/clock.ts'
+import { SNIFF_BYTES } from '../../../kit/sniff.ts'
+import { GatewayError } from '../../../spec/error.ts'
+import type { FileRow } from '../../../store/files/file-row.ts'
+import { uploadedType } from '../file-type.ts'
+import { type FileSettings, type Files, type NewFile, WRITE_SECONDS } from '../files.ts'
+
+export type UploadParts = {
+  files: Files
+  quota: StorageQuota
+  projectQuota: StorageQuota
+  fileSettings(): FileSettings
+  settings: ServerSettings
+  clock: Clock
+}
+
+/** What the fields say. */
+export type UploadFields = Pick<NewFile, 'purpose'> & {
+  /** Of the file, by its purpose. */
+  max_bytes: number
+  /** Undefined: as the purpose is configured. */
+  keep_seconds?: number
+}
+
+/** Beside its file a form has a few short fields. */
+const MOST_FIELD_BYTES = 4 * 1024
+const MOST_FIELDS = 20
+const FORM_BYTES = 1024 * 1024
+const MOST_NAME_CHARACTERS = 255
+/** What is reserved at a time of a file whose length is not announced. */
+const RESERVED_BYTES = 8 * 1024 * 1024
+
+/** `read`: checks the fields and throws where they are wrong; called before the file where they stand before it. */
+export async function receiveUpload(
+  context: Context,
+  read: (fields: Record<string, unknown>) => UploadFields,
+  parts: UploadParts,
+): Promise<FileRow> {
+  const { files, settings, clock } = parts
+  const { max_bytes } = parts.fileSettings()
+  const space = new Space(context, parts)
+  const texts: FormPart[] = []
+  const fields = () =>
+    read(fieldsOfForm(texts, { numbers: ['expires_after', 'expires_in_seconds'], objects: ['expires_after'] }))
+  let started: FileRow | undefined
+  let bytes = 0
+  const form = streamForm(context.request, {
+    max_bytes: max_bytes + FORM_BYTES,
+    pause_seconds: settings.body_seconds,
+    total_seconds: WRITE_SECONDS,
+    clock,
+  })
+  try {
+    for await (const part of form) {
+      if (part.name !== 'file') {
+        if (texts.length === MOST_FIELDS) throw refusal(`The form may have at most ${MOST_FIELDS} fields.`)
+        texts.push({ name: part.name, value: await textOf(part) })
+        continue
+      }
+      if (started || part.filename === undefined)
+        throw refusal('"file" must be one file of the form, with a file name.')
+      // Clients that send it first are refused as early; others after their file.
+      const most = texts.some(({ name }) => name === 'purpose') ? fields().max_bytes : max_bytes
+      const source = part.bytes()
+      const first = await firstOf(source)
+      if (first.length === 0) throw refusal('"file" is empty.')
+      const type = uploadedType(first, part.content_type, part.filename)
+      await space.begin()
+      started = await files.upload.begin(context.caller, type, nameOf(part.filename))
+      bytes = await files.upload.receive(started, bounded(first, source, { most, space }), context.signal)
+    }
+    if (!started)
+      throw new GatewayError('missing_required_parameter', '"file" is required: one file of the form.', {
+        param: 'file',
+      })
+    const { max_bytes: most, purpose, keep_seconds } = fields()
+    if (bytes > most) throw tooLarge(most)
+    const expiry = keep_seconds === undefined ? {} : { expires_at: started.created_at + keep_seconds }
+    return await files.upload.finish({ started, bytes }, { purpose, ...expiry })
+  } catch (thrown) {
+    if (started) await files.upload.discard(started)
+    throw thrown
+  } finally {
+    space.release()
+  }
+}
+
+const refusal = (message: string) => new GatewayError('invalid_value', message, { param: 'file' })
+
+const tooLarge = (most: number) =>
+  new GatewayError('request_too_large', `A file of this purpose may have at most ${most} bytes.`, { param: 'file' })
+
+async function textOf(part: StreamedPart): Promise<string> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of part.bytes()) {
+    length += piece.length
+    if (length > MOST_FIELD_BYTES) {
+      const name = part.name.slice(0, 60)
+      throw new GatewayError('invalid_value', `"${name}" may have at most ${MOST_FIELD_BYTES} bytes.`, { param: name })
+    }
+    pieces.push(piece)
+  }
+  return new TextDecoder().decode(Buffer.concat(pieces))
+}
+
+/** As many bytes as show the type, or fewer at the end. */
+async function firstOf(source: AsyncGenerator<Uint8Array>): Promise<Buffer> {
+  let first: Buffer = Buffer.alloc(0)
+  while (first.length < SNIFF_BYTES) {
+    const { done, value } = await source.next()
+    if (done) return first
+    first = Buffer.concat([first, value])
+  }
+  return first
+}
+
+function bounded(first: Buffer, source: AsyncGenerator<Uint8Array>, { most, space }: { most: number; space: Space }) {
+  let pending: Uint8Array | undefined = first
+  let received = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const piece = pending ?? (await source.next()).value
+        pending = undefined
+        if (piece === undefined) return controller.close()
+        received += piece.length
+        if (received > most) throw tooLarge(most)
+        await space.grow(received)
+        controller.enqueue(piece)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** The last part of a path, without control characters, which no name of a file has. */
+function nameOf(given: string): string {
+  const name = (given.split(/[/\\]/).at(-1) ?? '').replace(/\p{Cc}/gu, '').trim()
+  return [...name].slice(0, MOST_NAME_CHARACTERS).join('') || 'unnamed'
+}
+
+/** What an upload holds of the quotas of its token and project until it is stored. */
+class Space {
+  readonly #quotas: { id: string; quota: StorageQuota }[]
+  readonly #releases: (() => void)[] = []
+  #reserved: number
+
+  constructor({ request, caller }: Context, { quota, projectQuota }: UploadParts) {
+    const { token_id, project_id } = caller
+    this.#quotas = [{ id: token_id, quota }]
+    if (project_id !== undefined) this.#quotas.push({ id: project_id, quota: projectQuota })
+    const announced = Number(request.headers.get('content-length'))
+    this.#reserved = Number.isSafeInteger(announced) ? Math.max(0, announced - FORM_OVERHEAD) : 0
+  }
+
+  begin(): Promise<void> {
+    return this.#reserve({ rows: 1, bytes: this.#reserved })
+  }
+
+  async grow(bytes: number): Promise<void> {
+    while (bytes > this.#reserved) {
+      await this.#reserve({ rows: 0, bytes: RESERVED_BYTES })
+      this.#reserved += RESERVED_BYTES
+    }
+  }
+
+  release(): void {
+    for (const release of this.#releases) release()
+  }
+
+  async #reserve(amount: { rows: number; bytes: number }): Promise<void> {
+    for (const { id, quota } of this.#quotas) this.#releases.push(await quota.reserve(id, amount))
+  }
+}
+
+/** What the boundaries and headers of the shortest form take: the file has at most the rest. */
+const FORM_OVERHEAD = 150
