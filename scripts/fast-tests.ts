@@ -21,6 +21,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'src/store/migrate.test.ts': 8, // starts processes
   'src/store/store.test.ts': 4,
   'src/store/tasks/tasks.test.ts': 9,
+  'test/cell.test.ts': 25, // starts processes on machines of a network, as root
   'test/cli-backup.test.ts': 16, // starts processes
   'test/cli-migrate.test.ts': 4,
   'test/cli-store.test.ts': 7,
