@@ -22,6 +22,8 @@ changes what the source has changed. Without --dry-run it says the same, and wri
   litellm   config.yaml, a dump of its database in SQL, or a directory with its tables as CSV or JSON
   new-api   its file of SQLite, a dump of its database in SQL, or a directory with its tables as CSV or JSON
   one-api   the same
+  bifrost   config.json, its file of SQLite, or a dump of its database in SQL
+  portkey   a config in JSON, conf.json, or a directory with responses of its admin API
 
 Options:
   --dry-run               say line by line what would be carried, changed and dropped; write nothing

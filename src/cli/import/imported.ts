@@ -4,7 +4,7 @@ import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord, isTooDeep } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 
-export const SOURCES = ['litellm', 'new-api', 'one-api'] as const
+export const SOURCES = ['litellm', 'new-api', 'one-api', 'bifrost', 'portkey'] as const
 export type SourceName = (typeof SOURCES)[number]
 
 /** What becomes of one member of the source. `from`: its path there. `to`: its place here. Neither holds a secret. */

@@ -1,7 +1,14 @@
 /** Budgets and windows of other gateways as those here. */
 
 import { MAX_AMOUNT } from '../../spec/price.ts'
-import type { Budget, BudgetWindow } from '../../spec/rate-limit.ts'
+import {
+  type Budget,
+  type BudgetWindow,
+  MAX_RATE_LIMIT,
+  type RateLimitKey,
+  type RateUnit,
+  type RateWindow,
+} from '../../spec/rate-limit.ts'
 import type { Draft, Members } from './imported.ts'
 
 const UNITS: Record<string, number> = {
@@ -38,6 +45,24 @@ function windowOf(seconds: number | undefined): WindowOf {
   if (seconds >= 28 * DAY && seconds <= 31 * DAY) return { window: 'month', share: 1, isExact: true }
   const [window, length] = WINDOWS.find(([, length]) => length <= seconds) ?? (['day', DAY] as const)
   return { window, share: length / seconds, isExact: length === seconds }
+}
+
+const RATE_WINDOWS: readonly [RateWindow, number][] = [
+  ['day', DAY],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+]
+
+type Rate = { key: RateLimitKey; value: number; isExact: boolean }
+
+/** `most` in `duration` as a limit of the longest window that is not longer; undefined: it is no duration. */
+export function rateOf(unit: RateUnit, most: number, duration: string): Rate | undefined {
+  const seconds = durationSeconds(duration)
+  if (seconds === undefined || seconds < 1) return undefined
+  const [window, length] = RATE_WINDOWS.find(([, length]) => length <= seconds) ?? (['second', 1] as const)
+  const value = Math.min(MAX_RATE_LIMIT, Math.floor((most * length) / seconds))
+  return { key: `${unit}_per_${window}`, value, isExact: length === seconds }
 }
 
 type BudgetPlace = { max: string; duration: string; to: string; soft?: string }

@@ -3,6 +3,7 @@ import { patternProblem } from '../../config/check/semantic-checks.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
+import { timeOf, uniqueName } from './account-parts.ts'
 import { type Draft, type ImportedAccount, type Members, membersOf } from './imported.ts'
 import { budgetOf } from './limits.ts'
 import { readModelList } from './litellm-config.ts'
@@ -206,26 +207,6 @@ function labelsOf(members: Members, names: readonly string[]): Record<string, st
   return Object.fromEntries(
     found.filter((one): one is readonly [string, string] => one[1] !== undefined && one[1].length <= 256),
   )
-}
-
-/** Names of projects are unique. */
-function uniqueName(draft: Draft, name_there: string): string {
-  const base =
-    name_there
-      .replaceAll(/\p{Cc}/gu, ' ')
-      .trim()
-      .slice(0, 90) || 'unnamed'
-  let name = base
-  for (let number = 2; draft.projects.some((one) => one.name === name); number++) name = `${base} ${number}`
-  return name
-}
-
-/** In unix seconds; the dates of the database are UTC. */
-function timeOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const iso = text.replace(' ', 'T')
-  const at = Date.parse(/(Z|[+-]\d\d(:?\d\d)?)$/.test(iso) ? iso : `${iso}Z`)
-  return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
 }
 
 const NO_MODEL_LIMITS = 'limits of a model are those of models.<id>.rate_limits'

@@ -1,9 +1,11 @@
 /** Reads a source with the reader of its gateway. */
 import type { Terminal } from '../terminal.ts'
+import { BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
 import { createDraft, type Draft, type SourceName } from './imported.ts'
 import { LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
 import { readLiteLlmConfig } from './litellm-config.ts'
 import { ONE_API_TABLES, readOneApi } from './one-api.ts'
+import { PORTKEY_TABLES, readPortkeyConfig, readPortkeyTables } from './portkey.ts'
 import { readSource } from './source.ts'
 import type { Tables } from './sql-dump.ts'
 
@@ -18,6 +20,8 @@ const READERS: Record<SourceName, Reader> = {
   litellm: { tables: LITELLM_TABLES, readTree: readLiteLlmConfig, readTables: readLiteLlmTables },
   'new-api': { tables: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
   'one-api': { tables: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
+  bifrost: { tables: BIFROST_TABLES, readTree: readBifrostConfig, readTables: readBifrostTables },
+  portkey: { tables: PORTKEY_TABLES, readTree: readPortkeyConfig, readTables: readPortkeyTables },
 }
 
 /** Throws an Error that says what is wrong with the source, and where. */
@@ -26,7 +30,10 @@ export function readImport(name: SourceName, from: string, terminal: Terminal): 
   const draft = createDraft(name)
   const source = readSource(from, { cwd: terminal.cwd, names: reader.tables })
   if ('tree' in source) reader.readTree(draft, source.tree)
-  else reader.readTables(draft, source.tables)
+  else {
+    reader.readTables(draft, source.tables)
+    for (const other of source.others ?? []) draft.dropped(other, 'this import does not read it')
+  }
   return draft
 }
 

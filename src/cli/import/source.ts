@@ -7,7 +7,8 @@ import { isRecord, isTooDeep } from '../../kit/json.ts'
 import { readCsv } from '../csv.ts'
 import { type Row, readSqlDump, type Tables } from './sql-dump.ts'
 
-type Source = { tree: Record<string, unknown> } | { tables: Tables }
+/** `others`: members of a file with tables that are none. */
+type Source = { tree: Record<string, unknown> } | { tables: Tables; others?: string[] }
 
 /** A configuration of ten thousand models has a tenth of it. */
 const MAX_CONFIG_BYTES = 20 * 1024 * 1024
@@ -63,12 +64,19 @@ function headOf(path: string): string {
 /** Members with the names of tables are their rows; anything else is a configuration. */
 function sourceOf(value: unknown, names: readonly string[]): Source {
   if (!isRecord(value)) throw new Error('it must be an object of settings, or one of tables with their rows')
-  const found = names.filter((name) => Array.isArray(value[name]))
+  const found = names.filter((name) => Array.isArray(listed(value[name])))
   if (found.length === 0) return { tree: value }
-  return { tables: new Map(found.map((name) => [name, rowsIn(value[name], name)])) }
+  return {
+    tables: new Map(found.map((name) => [name, rowsIn(value[name], name)])),
+    others: Object.keys(value).filter((name) => !found.includes(name)),
+  }
 }
 
-function rowsIn(value: unknown, name: string): Row[] {
+/** The list in the response of an admin API: `{ "data": [...] }`. */
+const listed = (value: unknown): unknown => (isRecord(value) && Array.isArray(value.data) ? value.data : value)
+
+function rowsIn(given: unknown, name: string): Row[] {
+  const value = listed(given)
   if (!Array.isArray(value) || !value.every(isRecord)) throw new Error(`${name} must be a list of rows`)
   if (value.length > MOST_ROWS) throw new Error(`${name} has more than ${MOST_ROWS} rows`)
   return value

@@ -40,6 +40,8 @@ const NAMES: Record<string, VendorRow> = {
   ollama_chat: { preset: 'ollama', path: '/v1' },
   hosted_vllm: { preset: 'vllm' },
   vllm: { preset: 'vllm' },
+  sgl: { kind: 'chatcompat' },
+  'z-ai': { preset: 'zai' },
   lm_studio: { preset: 'lmstudio' },
   siliconflow: { kind: 'chatcompat' },
   custom_openai: { kind: 'chatcompat' },
