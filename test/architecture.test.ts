@@ -26,6 +26,7 @@ const LAYERS = [
     'families/moderations',
     'families/audio',
     'families/images',
+    'families/mcp',
     'site',
   ],
   ['admin'],

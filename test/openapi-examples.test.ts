@@ -49,7 +49,10 @@ test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
   if (path.endsWith(':fetchPredictOperation')) return
   // The model is in the path only if the family follows from the rest of the path.
   const model = MODELS[path.split(':')[1] ?? ''] ?? 'general'
-  const url = path.replace('{model}', `sandbox%2F${model}`).replace('{conversation_id}', conversation)
+  const url = path
+    .replace('{model}', `sandbox%2F${model}`)
+    .replace('{conversation_id}', conversation)
+    .replace('/mcp/{server}', '/mcp/sandbox')
   const headers: Record<string, string> = path.startsWith('/admin/') ? { authorization: `Bearer ${OWNER}` } : {}
   const response = await gateway.call(url, { json: example as Json, headers })
   if (path === '/v1/audio/speech') {

@@ -83,6 +83,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
   expect(document.info.version).toBe('0.0.0-test')
   const own = operations.filter((one) => !isAdmin(one))
   expect(own.map(({ name }) => name).sort()).toEqual([
+    'DELETE /mcp',
+    'DELETE /mcp/{server}',
     'DELETE /v1/conversations/{conversation_id}',
     'DELETE /v1/conversations/{conversation_id}/items/{item_id}',
     'DELETE /v1/files/{file_id}',
@@ -94,6 +96,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /healthz',
     'GET /llms.txt',
     'GET /manual',
+    'GET /mcp',
+    'GET /mcp/{server}',
     'GET /metrics',
     'GET /openapi.json',
     'GET /readyz',
@@ -124,6 +128,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1beta/models',
     'GET /v1beta/models/{model}',
     'GET /v1beta/models/{model}/operations/{task_id}',
+    'POST /mcp',
+    'POST /mcp/{server}',
     'POST /v1/3d/generations',
     'POST /v1/3d/generations/{task_id}/cancel',
     'POST /v1/audio/speech',
@@ -283,12 +289,15 @@ test('every documented operation exists, for HEAD too; public operations are mar
   const last = ({ method, path }: { method: string; path: string }) =>
     method === 'DELETE' ? (path.endsWith('{conversation_id}') ? 2 : 1) : 0
   for (const { name, path, method, operation } of operations
-    // Who needs a token for the metrics is said by test/metrics.test.ts.
-    .filter((one) => !isAdmin(one) && one.path !== '/metrics')
+    // Who needs a token for the metrics is said by test/metrics.test.ts; streams of MCP need a session, as test/mcp.test.ts says.
+    .filter(
+      (one) => !isAdmin(one) && one.path !== '/metrics' && !(one.path.startsWith('/mcp') && one.method !== 'POST'),
+    )
     .toSorted((left, right) => last(left) - last(right))) {
     const url = path
       .replace('{model}/operations', 'v%2Ffilm/operations')
       .replace('{model}', 'sandbox%2Fgeneral')
+      .replace('/mcp/{server}', '/mcp/sandbox')
       .replace('{response_id}', response)
       .replace('{file_id}', file)
       .replace('{conversation_id}', conversation)

@@ -1,6 +1,6 @@
 /** The rights of a token, as other modules check them: what its project may not do, it may not do either. */
 import { matchesGlob } from '../kit/glob.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { AccountLimits, Caller, Project, Token } from '../spec/token.ts'
 
 /** Ids and addresses come from requests, so the cache of answers is bounded. */
@@ -9,7 +9,7 @@ const MAX_REMEMBERED = 1_000
 export function callerOf(token: Token, project?: Project): Caller {
   const accounts = project ? [token, project] : [token]
   const patterns = accounts.map(({ models }) => models).filter((models) => !models.includes('*'))
-  const families = accounts.flatMap((account) => (account.families ? [new Set<EndpointFamily>(account.families)] : []))
+  const families = accounts.flatMap((account) => (account.families ? [new Set<CallFamily>(account.families)] : []))
   return {
     token_id: token.token_id,
     name: token.name,

@@ -3,7 +3,7 @@ import { patternProblem } from '../config/check/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
 import { nearest } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
-import { ENDPOINT_FAMILIES } from '../spec/endpoint-family.ts'
+import { CALL_FAMILIES } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import { MAX_AMOUNT } from '../spec/price.ts'
 import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type RateLimits } from '../spec/rate-limit.ts'
@@ -86,9 +86,9 @@ function readModels(patterns: string[]): string[] {
 function readFamilies(families: AccountSettings['families']): AccountSettings['families'] {
   if (families === null) return null
   if (families.length === 0) throw invalid('families', 'must hold at least one family; null is every family')
-  const unknown = families.find((family) => !ENDPOINT_FAMILIES.includes(family))
+  const unknown = families.find((family) => !CALL_FAMILIES.includes(family))
   if (unknown === undefined) return [...new Set(families)]
-  throw invalid('families', notOneOf(unknown, ENDPOINT_FAMILIES))
+  throw invalid('families', notOneOf(unknown, CALL_FAMILIES))
 }
 
 function readRateLimits(limits: RateLimits, param: string): RateLimits {

@@ -4,7 +4,7 @@ import type { TraceContext } from '../kit/trace-context.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
 import type { Capture } from '../protocols/shared/capture.ts'
 import type { Target } from '../providers/provider.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { ErrorCode } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Estimate, Units } from '../spec/usage.ts'
@@ -67,7 +67,7 @@ export function whenEnded(call: Call, work: (record: CallRecord) => void): void 
 export type Plan = Chosen & {
   /** The model as the client named it; undefined: it named none. */
   readonly name: string | undefined
-  readonly family: EndpointFamily
+  readonly family: CallFamily
   /** The gates that may hold or refuse its calls, in order: only those for which something is configured. */
   readonly gates: readonly Gate[]
   /** Whether other models may serve a call that this one cannot serve. */
@@ -118,7 +118,7 @@ export type Meter<Usage> = {
 /** A call that asks to be admitted. */
 export type AdmissionRequest = {
   call: Call
-  family: EndpointFamily
+  family: CallFamily
   /** The model that serves it. */
   model: CatalogueModel
   estimate: Estimate
@@ -177,7 +177,7 @@ export type DoubtfulAttempt = {
 /** What is known about a call so far. The pipeline writes it; subscribers read it. */
 export type CallRecord = {
   readonly call: Call
-  readonly family: EndpointFamily
+  readonly family: CallFamily
   /** The public id of the model that serves it; set once it is resolved. */
   model?: string
   /** When it arrived, in unix seconds: the prices of this time count. */

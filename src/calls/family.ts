@@ -3,7 +3,7 @@ import type { RoutingConfig } from '../config/schema/routing-schema.ts'
 import type { Abortable } from '../kit/abortable.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { PassthroughResponse, Target } from '../providers/provider.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Estimate } from '../spec/usage.ts'
 import type { Call, Meter } from './call.ts'
@@ -50,7 +50,7 @@ export async function sendAndRead<Work, Answer, M extends AnyMeter>(
 }
 
 type FamilyParts<Input, Work, Answer, M extends AnyMeter> = {
-  endpoint(input: Input): EndpointFamily
+  endpoint(input: Input): CallFamily
   /** The model as the client named it; undefined where the family takes requests without one. */
   modelOf(input: Input): string | undefined
   /** Applies ranges, defaults and capabilities of the model. Throws GatewayError that names the field and its rule. */

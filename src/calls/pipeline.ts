@@ -3,7 +3,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import { createAdmission, createAttemptAdmission, gone } from './admission.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import type { Call, CallRecord, CallSubscriber, Gate, Plan } from './call.ts'
@@ -29,7 +29,7 @@ type Answered<Work, Answer, M extends AnyMeter> = {
 
 /** What is known of a request before it is validated. */
 type Requested = {
-  family: EndpointFamily
+  family: CallFamily
   /** As the client sent it, of any type. */
   model: unknown
 }
@@ -132,7 +132,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   }
 
   /** That of `authorize`, where it is of the requested model. */
-  function planFor(call: Call, name: string | undefined, family: EndpointFamily): Plan {
+  function planFor(call: Call, name: string | undefined, family: CallFamily): Plan {
     const { plan, caller } = call
     return plan && plan.name === name && plan.family === family ? plan : plans.of(caller, name, family)
   }
@@ -287,7 +287,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 const mayFallBack = ({ plan, call }: Pick<PreparedCall<never, never, AnyMeter>, 'plan' | 'call'>): boolean =>
   plan.has_fallbacks || call.options?.models !== undefined
 
-function newRecord(call: Call, family: EndpointFamily, at: number): CallRecord {
+function newRecord(call: Call, family: CallFamily, at: number): CallRecord {
   const record: CallRecord = { call, family, at, attempts: [], is_stream: false, error: undefined }
   call.record = record
   return record

@@ -5,14 +5,14 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Catalogue, CatalogueModel } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Gate, Plan } from './call.ts'
 import { haveConditions } from './routing/conditions.ts'
 
 export type Plans = {
   /** Throws GatewayError where the caller may not use the model. */
-  of(caller: Caller, name: string | undefined, family: EndpointFamily): Plan
+  of(caller: Caller, name: string | undefined, family: CallFamily): Plan
   /** The gates of a model that takes over a call. */
   gatesOf(caller: Caller, model: CatalogueModel): readonly Gate[]
 }
@@ -27,7 +27,7 @@ type PlansParts = {
 /** All are dropped when there are more: each costs about 500 bytes. */
 export const MAX_PLANS = 10_000
 
-type PlansOfCaller = Map<EndpointFamily, Map<string | undefined, Plan>>
+type PlansOfCaller = Map<CallFamily, Map<string | undefined, Plan>>
 
 export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
   /** Of the configuration, the accounts, the overrides, the catalogue and its prices. Undefined: no plan is kept. */
@@ -41,7 +41,7 @@ export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
   const gatesOf = (caller: Caller, model: CatalogueModel): readonly Gate[] =>
     gates.filter(({ applies }) => applies?.(caller, model) ?? true)
 
-  function make(caller: Caller, name: string | undefined, family: EndpointFamily): Plan {
+  function make(caller: Caller, name: string | undefined, family: CallFamily): Plan {
     const chosen = catalogue.require(name, family, caller)
     const { model } = chosen
     const has_fallbacks = Object.keys(model.fallbacks).length > 0
@@ -71,7 +71,7 @@ export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
     made_of = revision?.current
   }
 
-  function plansOf(caller: Caller, family: EndpointFamily): Map<string | undefined, Plan> {
+  function plansOf(caller: Caller, family: CallFamily): Map<string | undefined, Plan> {
     let ofCaller = kept.get(caller)
     if (!ofCaller) {
       ofCaller = new Map()

@@ -1,12 +1,12 @@
 /** Tells the client of a call that a budget refuses how short its answer would have to be. */
 import { mostOf } from '../models/prices.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { Units } from '../spec/usage.ts'
 import { BudgetRefusal } from './budgets/budget-refusal.ts'
 import type { AdmissionRequest } from './call.ts'
 
 /** The field that limits the tokens of an answer, in each API that has one. */
-const LIMIT_FIELDS: Partial<Record<EndpointFamily, string>> = {
+const LIMIT_FIELDS: Partial<Record<CallFamily, string>> = {
   chatcompat: 'max_tokens',
   'chatcompat-response': 'max_output_tokens',
   'messages-compat': 'max_tokens',

@@ -5,7 +5,7 @@ import { canonicalNetwork } from '../kit/address.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { nearest } from '../kit/nearest.ts'
 import type { EndUserLimits } from '../spec/account-settings.ts'
-import { ENDPOINT_FAMILIES, type EndpointFamily } from '../spec/endpoint-family.ts'
+import { CALL_FAMILIES, type CallFamily } from '../spec/endpoint-family.ts'
 import { MAX_AMOUNT } from '../spec/price.ts'
 import {
   BUDGET_WINDOWS,
@@ -48,7 +48,7 @@ export const ACCOUNT_FLAGS_HELP = `\
 /** What the options change; absent: nothing of it. null removes. */
 type AccountChange = {
   models?: string[]
-  families?: EndpointFamily[] | null
+  families?: CallFamily[] | null
   expires_at?: number | null
   allowed_addresses?: string[] | null
   labels: [key: string, value: string | null][]
@@ -144,8 +144,8 @@ type Fail = (flag: string, trouble: string) => never
 
 const listOf = (text: string | undefined): string[] | undefined => text?.split(',').map((part) => part.trim())
 
-function familyOf(name: string, fail: Fail): EndpointFamily {
-  return ENDPOINT_FAMILIES.find((known) => known === name) ?? fail('families', notOneOf(name, ENDPOINT_FAMILIES))
+function familyOf(name: string, fail: Fail): CallFamily {
+  return CALL_FAMILIES.find((known) => known === name) ?? fail('families', notOneOf(name, CALL_FAMILIES))
 }
 
 function expiryOf(text: string | undefined, fail: Fail): number | null | undefined {

@@ -10,6 +10,7 @@ import type { CallsConfig } from './schema/calls-schema.ts'
 import type { DeclaredAdminToken, DeclaredProject, DeclaredToken } from './schema/declared-schema.ts'
 import type { FilesConfig } from './schema/files-schema.ts'
 import type { LedgerConfig } from './schema/ledger-schema.ts'
+import type { McpConfig, McpServerConfig } from './schema/mcp-schema.ts'
 import type { MetricsConfig } from './schema/metrics-schema.ts'
 import type { LimitsConfig } from './schema/rate-limit-schema.ts'
 import type { RequestLogConfig } from './schema/request-log-schema.ts'
@@ -111,6 +112,7 @@ export type Config = {
   request_log: RequestLogSettings
   alerts: AlertsConfig
   metrics: MetricsSettings
+  mcp: McpSettings
   telemetry: TelemetryConfig
   admin: AdminSettings
   providers: Record<string, ProviderConfig>
@@ -121,6 +123,18 @@ type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents' | 'summarie
   Pick<RequestLogConfig, 'contents'> & { summaries: Required<NonNullable<RequestLogConfig['summaries']>> }
 
 type MetricsSettings = Required<Omit<MetricsConfig, 'host' | 'port'>> & Pick<MetricsConfig, 'host' | 'port'>
+
+export type McpSettings = Required<Omit<McpConfig, 'servers'>> & { servers: Record<string, McpServerConfig> }
+
+/** A coding agent opens one session for each window; one that ends without a word keeps it until it is idle. */
+export const DEFAULT_MCP: McpSettings = {
+  enabled: true,
+  approve: 'auto',
+  max_sessions: 2_000,
+  max_token_sessions: 200,
+  idle_minutes: 30,
+  servers: {},
+}
 
 export const DEFAULT_METRICS: MetricsSettings = { enabled: true, require_token: 'remote' }
 

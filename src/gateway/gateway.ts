@@ -47,6 +47,7 @@ import { apiRefusal, createAdministration } from './administration.ts'
 import { createControl } from './control.ts'
 import { createCallEntry } from './enter-call.ts'
 import { createGeneration } from './generation.ts'
+import { createMcp } from './mcp.ts'
 import { createMetering } from './metering.ts'
 import { createObservation } from './observation.ts'
 import { openGatewayStore } from './open-gateway-store.ts'
@@ -66,27 +67,22 @@ export type Gateway = {
   first_token: { token: Token; secret: string } | undefined
   /** The secret of a link that logs in as owner, made with the first token; undefined: none was. */
   first_login: string | undefined
-  /** Resolves when the discovery of providers and models has ended, at start or after the last reload. */
+  /** Resolves when the last discovery of providers and models has ended. */
   readonly discovery: Promise<Found[]>
   /** Applies another configuration in one step, or rejects and changes nothing. */
   reload(config: Config): Promise<void>
-  /** Tokens: who may call. */
   tokens: Tokens
   projects: Projects
-  /** Durable tasks. */
   tasks: Tasks
-  /** Webhooks at the end of tasks. */
   webhooks: Webhooks
   /** Writes the access log and counts the metrics of the requests that have ended, which otherwise takes some milliseconds. */
   flushRequests(): void
-  /** Recorded usage, newest hour first. */
   usage: UsageStore['list']
   /** From now on `/readyz` says that it is not ready; everything else is served as before. */
   announceStop(): void
   /** Accepts no more requests, lets open ones finish until the deadline, aborts the rest, and records their usage. */
   drain(options: { deadline_ms: number }): Promise<void>
   releaseMemory: Store['releaseMemory']
-  /** Drains, and persists what is still in memory. */
   close(options: { deadline_ms: number }): Promise<void>
 }
 
@@ -117,7 +113,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const process_id = `gw_${randomAlphanumerics(16)}`
   const telemetry = parts.is_idle ? undefined : await createTelemetry({ ...parts, process_id, clock })
   const tracing = telemetry?.tracing
-  // One object for the life of the gateway: a reload changes its members, and each request reads them.
+  // A reload changes its members.
   const settings = { ...config.server }
   const lateReads = createLateReads({ seconds: () => live.calls.finish_after_leave_seconds, clock })
   const transport = createTransport({ clock, log, environment, headersFor: tracing?.headersFor, lateReads })
@@ -169,6 +165,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
   })
+  const mcp = createMcp({ ...shared, transport, stages, router, subscribers: observation.calls, version, clock })
   const chat = createChat({ tokenizer, clock })
   const background = createBackground({
     runs: store.responseRuns,
@@ -224,6 +221,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       embeddings,
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
+      mcp,
       ...generation.routeParts,
       admin: [...administration.routes, ...(metering?.routes ?? [])],
       ...observation.readers,
@@ -257,7 +255,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     tasks.endWaits()
     lateReads.close()
     observation.readers.live.close()
-    await app.close(options)
+    await Promise.all([app.close(options), mcp.drain()])
     await settle()
     await ledger.flush()
   }
@@ -292,6 +290,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await administration.reloaded(live, next)
       live = next
       catalogue.revision.current++
+      mcp.apply()
       Object.assign(settings, next.server)
       discovery = supply.discover()
     },
@@ -302,6 +301,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await drain({ deadline_ms })
       const workers = [tasks, webhooks, background]
       await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop(), watch.stop()])
+      await mcp.close({ deadline_ms })
       load.stop()
       await supply.close()
       await settle()

@@ -24,6 +24,7 @@ import type { UploadParts } from '../families/files/routes/upload-form.ts'
 import { imageRoutes, type StoreImages } from '../families/images/image-routes.ts'
 import type { Images } from '../families/images/images.ts'
 import { openRouterImagesEndpoint } from '../families/images/openrouter-endpoint.ts'
+import { type McpRouteParts, mcpRoutes } from '../families/mcp/routes/mcp-routes.ts'
 import { moderationsEndpoint } from '../families/moderations/endpoint.ts'
 import type { ModerationsFamily } from '../families/moderations/moderations.ts'
 import { rerankEndpoints } from '../families/rerank/endpoint.ts'
@@ -52,7 +53,8 @@ type TableParts = ChatRouteParts &
   UsageRouteParts &
   LimitsRouteParts &
   FeedbackRouteParts &
-  PlaygroundRouteParts & {
+  PlaygroundRouteParts &
+  McpRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -108,6 +110,7 @@ export function routeTable(parts: TableParts): Route[] {
   ]
   const routes: Route[] = [
     ...called,
+    ...mcpRoutes(parts),
     ...parts.admin,
     ...(parts.admin.some(({ admin }) => admin) ? playgroundRoutes(called, parts) : []),
     ...manualRoutes({ load: parts.manual, version }),

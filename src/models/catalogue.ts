@@ -13,7 +13,7 @@ import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Revision } from '../kit/revision.ts'
 import { servesFamily } from '../providers/families.ts'
 import type { Target } from '../providers/provider.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily, EndpointFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Model } from '../spec/model.ts'
 import type { PriceVersion } from '../spec/price.ts'
@@ -74,7 +74,7 @@ export type Catalogue = {
    * The model that serves a request of this family. Throws why it cannot be served. Without a name it is the first of
    * the list that serves the family, is not retired, and may be used by the caller.
    */
-  require(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen
+  require(name: string | undefined, family: CallFamily, caller: Caller): Chosen
   /** The model that serves requests of this family under this full id, for work that was accepted before; undefined: none. */
   serving(id: string, family: EndpointFamily): CatalogueModel | undefined
   /** Whether this provider serves a model that the caller may use. */
@@ -242,12 +242,12 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
   const mayReach = ({ id }: CatalogueModel, caller: Caller): boolean =>
     caller.mayUseModel(id) || aliases.all.some(({ key, alias_of }) => alias_of === id && caller.mayUseModel(key))
 
-  function firstOf(family: EndpointFamily, caller: Caller): Chosen {
+  function firstOf(family: CallFamily, caller: Caller): Chosen {
     if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
     let first: CatalogueModel | undefined
     for (const model of byId.values()) {
       if (first && first.id < model.id) continue
-      if (!model.families.includes(family) || !caller.mayUseModel(model.id)) continue
+      if (!isOf(model, family) || !caller.mayUseModel(model.id)) continue
       if (statusAt(model, unixSeconds(clock)) !== 'retired') first = model
     }
     if (first) return { model: first, requested: first }
@@ -255,13 +255,13 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     throw new GatewayError('model_not_found', message, { param: 'model' })
   }
 
-  function choose(name: string | undefined, family: EndpointFamily, caller: Caller): Chosen {
+  function choose(name: string | undefined, family: CallFamily, caller: Caller): Chosen {
     if (name === undefined) return firstOf(family, caller)
     const { model: found, requested } = resolve(name, caller)
     const isRetired = statusAt(found, unixSeconds(clock)) === 'retired'
     if (isRetired && found.when_retired === 'refuse') throw retired(withSuccessor(found))
     const model = isRetired && found.when_retired === 'redirect' ? successor(found, caller) : found
-    if (!model.families.includes(family)) throw wrongFamily(model, family)
+    if (!isOf(model, family)) throw wrongFamily(model, family)
     if (!caller.mayUseFamily(family)) throw familyNotAllowed(family)
     return { model, requested }
   }
@@ -307,6 +307,8 @@ export function createCatalogue({ clock }: { clock: Clock }): Catalogue {
     },
   }
 }
+
+const isOf = ({ families }: CatalogueModel, family: CallFamily): boolean => families.some((one) => one === family)
 
 /** A caller whose right to use the model was checked before. */
 const ANYONE: Caller = { token_id: '', mayUseModel: () => true, mayUseFamily: () => true }

@@ -1,12 +1,12 @@
 /** The errors of a request for a model that cannot serve it. */
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import type { CallFamily } from '../spec/endpoint-family.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Life } from './lifecycle.ts'
 
 export const notAllowed = (name: string) =>
   new GatewayError('model_not_allowed', `This token may not use the model "${name}".`, { param: 'model' })
 
-export const familyNotAllowed = (family: EndpointFamily) =>
+export const familyNotAllowed = (family: CallFamily) =>
   new GatewayError('model_not_allowed', `This token may not send ${family} requests.`, { param: 'model' })
 
 export function retired(model: Pick<Life, 'replaced_by'> & { id: string }): GatewayError {
@@ -17,7 +17,7 @@ export function retired(model: Pick<Life, 'replaced_by'> & { id: string }): Gate
   })
 }
 
-export function wrongFamily(model: { id: string; families: EndpointFamily[] }, family: EndpointFamily): GatewayError {
+export function wrongFamily(model: { id: string; families: readonly CallFamily[] }, family: CallFamily): GatewayError {
   const can = model.families.length === 0 ? 'it answers none' : `it answers: ${model.families.join(', ')}`
   return new GatewayError('unsupported_endpoint', `The model "${model.id}" takes no ${family} requests; ${can}.`, {
     param: 'model',

@@ -3,7 +3,7 @@
  * the defaults follow from it.
  */
 import Type, { type Static, type TSchema } from 'typebox'
-import { EndpointFamily } from './endpoint-family.ts'
+import { CallFamily } from './endpoint-family.ts'
 import { Budget, RateLimits } from './rate-limit.ts'
 
 /** With the keys in its type. */
@@ -37,7 +37,7 @@ type Row = {
 
 const labels = Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' })
 const models = Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' })
-const families = Type.Union([Type.Array(EndpointFamily), Type.Null()], { description: 'null is every family.' })
+const families = Type.Union([Type.Array(CallFamily), Type.Null()], { description: 'null is every family.' })
 const allowed_addresses = Type.Union([Type.Array(Type.String()), Type.Null()], {
   description: 'CIDR ranges of client addresses; null is every address.',
 })
@@ -57,7 +57,7 @@ export const ACCOUNT_SETTINGS = {
   families: {
     shown: families,
     given: families,
-    in_file: Type.Array(EndpointFamily, { description: 'The families that it may use. Default: all.' }),
+    in_file: Type.Array(CallFamily, { description: 'The families that it may use. Default: all.' }),
     unset: null,
     is_json: true,
   },

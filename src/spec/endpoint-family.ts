@@ -28,3 +28,11 @@ export const EndpointFamily = Type.Enum([...ENDPOINT_FAMILIES], {
   description: 'A kind of request that a model answers.',
 })
 export type EndpointFamily = (typeof ENDPOINT_FAMILIES)[number]
+
+/** Of what a call may be: of a family of models, or a call of a tool of an MCP server. */
+export const CALL_FAMILIES = [...ENDPOINT_FAMILIES, 'mcp'] as const
+
+export const CallFamily = Type.Enum([...CALL_FAMILIES], {
+  description: 'A kind of request: that of a model, or `mcp` for tools of MCP servers.',
+})
+export type CallFamily = (typeof CALL_FAMILIES)[number]

@@ -38,6 +38,7 @@ export const ERRORS = {
     address_not_allowed: 'The token may not be used from this address.',
     project_disabled: 'Its project is disabled, deleted or expired.',
     model_not_allowed: 'The token may not use this model or family.',
+    origin_not_allowed: 'A page of this origin may not use MCP.',
   }),
   ...rows(404, 'invalid_request_error', {
     model_not_found: 'The token has no such model.',

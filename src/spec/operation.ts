@@ -17,6 +17,7 @@ export const TAGS: Record<string, string> = {
   'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',
   'Videos, contentgen': 'Videos in the shape of the Gemini API: long-running operations.',
   '3D models': '3D models as tasks.',
+  MCP: 'Tools, resources and prompts of MCP servers, by the Model Context Protocol.',
   Admin: 'The admin API: needs an admin token or a session, never an API token.',
   Gateway: 'The gateway itself: health, manual and this document.',
 }

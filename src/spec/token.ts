@@ -1,7 +1,7 @@
 /** API tokens and projects: the caller, and what it may use (specification, section 5). */
 import Type from 'typebox'
 import { type EndUserLimits, GIVEN_SETTINGS, SHOWN_SETTINGS } from './account-settings.ts'
-import type { EndpointFamily } from './endpoint-family.ts'
+import type { CallFamily } from './endpoint-family.ts'
 import { closed, flag } from './fields.ts'
 import type { Budget, RateLimits } from './rate-limit.ts'
 
@@ -91,7 +91,7 @@ export type Caller = AccountLimits & {
   /** Limited to some models or some families. */
   is_limited?: boolean
   mayUseModel(id: string): boolean
-  mayUseFamily(family: EndpointFamily): boolean
+  mayUseFamily(family: CallFamily): boolean
 }
 
 type CallerProject = AccountLimits & { project_id: string; name: string; log_contents?: LogContents }

@@ -17,6 +17,7 @@ export type ConfiguredLimits = {
   rate_limits?: RateLimits
   models: Readonly<Record<string, { rate_limits?: RateLimits }>>
   providers?: Readonly<Record<string, { rate_limits?: RateLimits }>>
+  mcp?: { servers: Readonly<Record<string, { tools?: Readonly<Record<string, { rate_limits?: RateLimits }>> }>> }
   /** Of tokens that have none of their own. */
   tokens: { rate_limits?: RateLimits; end_users?: { rate_limits?: RateLimits } }
 }
@@ -45,14 +46,11 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
   }
 
   function plan(caller: LimitedCaller, model: string, now: number): Plan {
-    const { rate_limits, models, tokens } = config()
+    const { rate_limits, tokens } = config()
     const { token_id, project } = caller
     const all = [
       scopes.limited(scopes.of('installation', '', now), rate_limits),
-      scopes.limited(
-        scopes.of('model', model, now),
-        Object.hasOwn(models, model) ? models[model]?.rate_limits : undefined,
-      ),
+      scopes.limited(scopes.of('model', model, now), limitsOfModel(config(), model)),
       ofProject(caller, now),
       ofToken(caller, now),
     ].filter((one) => one !== undefined)
@@ -80,8 +78,8 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
     ofProject,
     /** Whether calls of the caller at the model keep any limit, as things are configured. */
     applies({ rate_limits: own, end_users, project }: LimitedCaller, model: string): boolean {
-      const { rate_limits, models, tokens } = config()
-      const ofModel = Object.hasOwn(models, model) ? models[model]?.rate_limits : undefined
+      const { rate_limits, tokens } = config()
+      const ofModel = limitsOfModel(config(), model)
       const ofUsers = [end_users, tokens.end_users, project?.end_users].map((users) => users?.rate_limits)
       const all = [rate_limits, ofModel, own, tokens.rate_limits, project?.rate_limits, ...ofUsers]
       return all.some((limits) => nonEmpty(limits) !== undefined)
@@ -106,6 +104,16 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
       return found
     },
   }
+}
+
+/** Of a model of the configuration, or of a tool, `mcp/<server>/<tool>`: those of its name, else those of `*`. */
+function limitsOfModel({ models, mcp }: ConfiguredLimits, id: string): RateLimits | undefined {
+  if (Object.hasOwn(models, id)) return models[id]?.rate_limits
+  if (!mcp || !id.startsWith('mcp/')) return undefined
+  const [, server = '', ...tool] = id.split('/')
+  const { tools = {} } = Object.hasOwn(mcp.servers, server) ? (mcp.servers[server] ?? {}) : {}
+  const name = tool.join('/')
+  return (Object.hasOwn(tools, name) ? tools[name] : tools['*'])?.rate_limits
 }
 
 const nonEmpty = (limits: RateLimits | undefined): RateLimits | undefined =>

@@ -1,7 +1,7 @@
 /** Which targets of a model take a request, by their conditions and by what the caller asks, and what it costs at each. */
 import type { TargetConditions } from '../../config/schema/routing-schema.ts'
 import type { Target } from '../../providers/provider.ts'
-import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import type { CallFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { priceAt, ratesFor } from '../../spec/price.ts'
 import { type Excluded, type ProviderPreferences, preferredTargets } from './preferences.ts'
@@ -17,7 +17,7 @@ export type RequestFacts = {
 }
 
 type Conditional = {
-  family: EndpointFamily
+  family: CallFamily
   tags: readonly string[] | undefined
   /** Of the caller. */
   project_id?: string | undefined
@@ -83,7 +83,8 @@ export function noneEligible(excluded: readonly Excluded[]): GatewayError {
 function unmetBy(request: Conditional, when: TargetConditions): string | undefined {
   const { family, tags, project_id } = request
   const { families, tools, images, min_input_tokens: least = 0, max_input_tokens: most } = when
-  if (families && !families.includes(family)) return `it must be of ${families.join(' or ')}, not ${family}`
+  if (families && !families.some((one) => one === family))
+    return `it must be of ${families.join(' or ')}, not ${family}`
   if (when.projects && !when.projects.includes(project_id ?? '')) return 'it must be of another project'
   const missing = when.tags?.filter((tag) => !tags?.includes(tag)) ?? []
   if (missing.length > 0) return `it must have ${missing.map((tag) => `the tag "${tag}"`).join(' and ')}`

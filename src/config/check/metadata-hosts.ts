@@ -27,7 +27,7 @@ export function metadataHostProblems(config: FileConfig): Violation[] {
 
 type Named = { path: Violation['path']; text: string | undefined }
 
-function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers }: FileConfig): Named[] {
+function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers, mcp }: FileConfig): Named[] {
   return [
     { path: ['alerts', 'webhook', 'url'], text: alerts?.webhook?.url },
     { path: ['alerts', 'slack', 'url'], text: alerts?.slack?.url },
@@ -43,6 +43,9 @@ function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers
       path: ['providers', id, 'base_url'],
       text: provider?.base_url,
     })),
+    ...Object.entries(mcp?.servers ?? {}).flatMap(([name, server]) =>
+      (['url', 'sse'] as const).map((way) => ({ path: ['mcp', 'servers', name, way], text: server?.[way] })),
+    ),
   ]
 }
 

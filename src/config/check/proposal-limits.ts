@@ -7,6 +7,7 @@ import type { Path } from '../load/read-yaml.ts'
 import { KINDS, type KindRow, type ProviderKind } from '../schema/provider-kinds.ts'
 import type { FileConfig, ProviderConfig } from '../schema/schema.ts'
 import type { ProposalLimits } from './check.ts'
+import { proposedProgramProblems } from './mcp-checks.ts'
 import { isListed } from './path-pattern.ts'
 import { proposedPathProblems } from './proposed-paths.ts'
 import { isSecretPlace } from './secret-places.ts'
@@ -33,6 +34,7 @@ export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'telemetry.otlp', members: ['endpoint'] },
   { section: 'alerts.email', members: ['host', 'port'] },
   { section: 'admin.oidc', members: ['issuer'] },
+  { section: 'mcp.servers.*', members: ['url', 'sse', 'command', 'args'] },
 ]
 
 const KEYS = ['providers.*.key', 'providers.*.keys.*.key']
@@ -116,6 +118,7 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
     violations: (file) => [
       ...proposedPathProblems({ file, ...parts }),
       ...destinationProblems(file),
+      ...proposedProgramProblems(file, before.yaml?.value),
       ...variableListProblems(file, allowed),
     ],
   }

@@ -13,6 +13,7 @@ import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
 import { checkContents } from './contents-checks.ts'
 import { declaredProblems } from './declared-checks.ts'
+import { mcpProblems } from './mcp-checks.ts'
 import { metadataHostProblems } from './metadata-hosts.ts'
 import { checkPrices } from './price-checks.ts'
 import { checkConditions, checkEmbeddingModels, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
@@ -70,6 +71,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
     ...declaredProblems(config, patternProblem),
     ...oidcProblems(config),
     ...metadataHostProblems(config),
+    ...mcpProblems(config),
     ...checkTargetKeys(config),
     ...checkConditions(config),
     ...checkFallbacks({ models, mayExist }),

@@ -21,6 +21,8 @@ const LOCATIONS = [
   'admin.oidc.issuer',
   'admin.oidc.client_id',
   'admin.oidc.redirect_uri',
+  'mcp.servers.*.sse',
+  'mcp.servers.*.url',
   'metrics.host',
   'tasks.callback_origins.*',
   'outputs.directory',

@@ -15,6 +15,7 @@ import { FilesConfig } from './files-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
+import { McpConfig } from './mcp-schema.ts'
 import { MetricsConfig } from './metrics-schema.ts'
 import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
@@ -187,6 +188,7 @@ export const FileConfig = Type.Object(
     alerts: optional(AlertsConfig),
     telemetry: optional(TelemetryConfig),
     metrics: optional(MetricsConfig),
+    mcp: optional(McpConfig),
     admin: optional(AdminConfig),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),

@@ -10,7 +10,7 @@ import { isRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
 import type { Provider } from '../../providers/provider.ts'
-import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import type { CallFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { ROUTING_FIELDS } from '../../spec/routing-fields.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -137,14 +137,14 @@ function readSessionHeader(call: Pick<Call, 'session'>, given: string | null): v
 }
 
 /** For the request log. In the Messages API it names the end user, and nothing else. */
-export function readMetadata(call: Pick<Call, 'request_id' | 'metadata'>, body: unknown, family: EndpointFamily): void {
+export function readMetadata(call: Pick<Call, 'request_id' | 'metadata'>, body: unknown, family: CallFamily): void {
   if (family === 'messages-compat' || !isRecord(body)) return
   const { metadata } = body
   if (isRecord(metadata)) call.metadata = metadata
 }
 
 /** From the field of the body that the protocol has for it, unless the header names one. */
-export function readUserField(call: Named, body: unknown, family: EndpointFamily): void {
+export function readUserField(call: Named, body: unknown, family: CallFamily): void {
   if (call.end_user !== undefined || !isRecord(body)) return
   if (family === 'messages-compat') name(call, memberOf(body.metadata, 'user_id'))
   else readUserFields(call, body.user, body.safety_identifier)
@@ -235,7 +235,7 @@ function withoutRoutingFields(
 }
 
 /** Whether a provider gets the field as the client sends it: the operator forwards it, or the whole request passes through. */
-function takes(field: string, provider: Provider, family: EndpointFamily): boolean {
+function takes(field: string, provider: Provider, family: CallFamily): boolean {
   const { forwarded_fields, takes_routing_fields, passthrough, otherPassthroughs = [] } = provider
   if (family === 'chatcompat') return forwarded_fields?.includes(field) ?? false
   // One that names further models does not pass through, so that nobody reaches them by it.

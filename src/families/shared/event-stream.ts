@@ -36,8 +36,11 @@ export async function callStream(
 }
 
 /** The response to a request for events that are stored. */
-export const storedStream = (events: AsyncIterable<string>, context: Context, options: StreamOptions): Response =>
-  respond(events, context, { ...options, onEnd: (outcome) => context.finish(outcome) })
+export const storedStream = (
+  events: AsyncIterable<string | Uint8Array>,
+  context: Context,
+  options: StreamOptions,
+): Response => respond(events, context, { ...options, onEnd: (outcome) => context.finish(outcome) })
 
 /** The explanation of the whole call, failures within the stream included, follows its last event. */
 async function* withExplanation(

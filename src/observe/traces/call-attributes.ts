@@ -6,10 +6,10 @@ import type { CallRecord } from '../../calls/call.ts'
 import type { Attempt } from '../../calls/routing/attempt.ts'
 import type { FinishedRequest } from '../../http/context.ts'
 import type { Provider } from '../../providers/provider.ts'
-import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import type { CallFamily } from '../../spec/endpoint-family.ts'
 import type { SpanAttributes } from './span.ts'
 
-const OPERATIONS: Record<EndpointFamily, string> = {
+const OPERATIONS: Record<CallFamily, string> = {
   chatcompat: 'chat',
   'chatcompat-response': 'chat',
   'messages-compat': 'chat',
@@ -23,9 +23,10 @@ const OPERATIONS: Record<EndpointFamily, string> = {
   'video-generation': 'generate_content',
   '3d-generation': 'generate_content',
   'chatcompat-video': 'generate_content',
+  mcp: 'execute_tool',
 }
 
-export const operationOf = (family: EndpointFamily): string => OPERATIONS[family]
+export const operationOf = (family: CallFamily): string => OPERATIONS[family]
 
 /** The names that the conventions list, where ours differ. By kind, or by the operator's id of a provider. */
 const PROVIDER_NAMES: Record<string, string> = {

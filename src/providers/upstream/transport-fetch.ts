@@ -33,6 +33,8 @@ type TransportFetchParts = {
   repeatablePaths?: RegExp
   /** Passes a successful response on as it arrives, with back-pressure; a JSON body is not a stream and is read whole. */
   stream?: boolean
+  /** Of a response that is read whole. Default 256 MiB. */
+  max_bytes?: number
   /** The URL and headers that are really used; undefined: the request is rejected, since its URL is not one of the provider's. */
   route(request: Plain): Plain | undefined
 }
@@ -58,6 +60,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
     repeatablePaths: repeatable,
     route,
     stream = false,
+    max_bytes = MAX_RESPONSE_BYTES,
   } = parts
   const wire: Wire = { orderSent: false }
 
@@ -108,7 +111,7 @@ export function createTransportFetch(parts: TransportFetchParts): { fetch: Packa
       wire.response = { status, headers, text: '' }
       return new Response(await bytesOf(provider, response), { status, headers: shown })
     }
-    const text = status < 300 ? await response.text(MAX_RESPONSE_BYTES) : await response.excerpt()
+    const text = status < 300 ? await response.text(max_bytes) : await response.excerpt()
     wire.response = { status, headers, text }
     return new Response(WITHOUT_BODY.includes(status) ? null : text, { status, headers: shown })
   }

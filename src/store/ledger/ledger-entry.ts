@@ -1,5 +1,5 @@
 /** An entry of the ledger: append-only, in whole nano-units of the ledger's currency. */
-import type { EndpointFamily } from '../../spec/endpoint-family.ts'
+import type { CallFamily } from '../../spec/endpoint-family.ts'
 import type { Units } from '../../spec/usage.ts'
 
 /**
@@ -23,7 +23,7 @@ export type LedgerEntry = {
   project_id: string | null
   end_user: string | null
   /** Empty in entries of versions that did not record it. */
-  family: EndpointFamily | ''
+  family: CallFamily | ''
   /** The full public id. */
   model: string
   /** Empty where no provider was called. */

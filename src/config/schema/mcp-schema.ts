@@ -1,0 +1,62 @@
+/** The MCP servers behind the gateway, as the operator writes them. */
+import Type from 'typebox'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { MAX_AMOUNT } from '../../spec/price.ts'
+import { rateLimits } from './rate-limit-schema.ts'
+
+const APPROVE = ['auto', 'manual'] as const
+
+/** A name becomes the prefix of tools, `name__tool`, and of the scheme of resources, `name+scheme:`. */
+export const MCP_SERVER_NAME = '^[a-z][a-z0-9-]{0,31}$'
+
+const McpTool = section({
+  price: number({ minimum: 0, maximum: MAX_AMOUNT }, 'Of a call, in the currency of the ledger. Default 0.'),
+  rate_limits: rateLimits('What all calls of the tool together may use.'),
+})
+
+const McpServer = section({
+  url: text('Address of a server that speaks Streamable HTTP.'),
+  sse: text('Address of a server that speaks the older HTTP+SSE transport.'),
+  command: text(
+    { minLength: 1 },
+    'Program that speaks MCP by stdio. It gets PATH, HOME, USER, SHELL, TERM and `env`, no other variable. In the file only.',
+  ),
+  args: list(Type.String(), 'Its arguments.'),
+  env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
+  key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`, such as ${NAME} or ${file:path}.'),
+  headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
+  allow: list(Type.String(), 'Only these tools, such as `get_*`. Default: all.'),
+  deny: list(Type.String(), 'Not these tools.'),
+  projects: list(Type.String(), 'Ids of projects whose tokens may use it. Without `projects` and `tokens`: all.'),
+  tokens: list(Type.String(), 'Ids of tokens that may use it.'),
+  tools: optional(
+    Type.Record(Type.String(), McpTool, {
+      description: 'Prices and limits by tool; `*`: of tools that are not named.',
+    }),
+  ),
+  approve: oneOf(APPROVE, 'Default: mcp.approve.'),
+  connect_seconds: number({ exclusiveMinimum: 0, maximum: 300 }, 'To connect and list what it has. Default 15.'),
+  call_seconds: number({ exclusiveMinimum: 0, maximum: 3600 }, 'The longest call. Default 120.'),
+  max_result_bytes: integer({ minimum: 1024, maximum: 67_108_864 }, 'The largest message from it. Default 4194304.'),
+})
+export type McpServerConfig = Type.Static<typeof McpServer>
+
+/** The section `mcp`. */
+export const McpConfig = section(
+  {
+    enabled: flag('Serve `/mcp`. Default true; without a server and the sandbox there is nothing to serve.'),
+    approve: oneOf(
+      APPROVE,
+      'auto: a tool is approved when it is first seen; manual: by `gatehouse mcp approve`. A changed tool is off until it is approved. Default auto.',
+    ),
+    max_sessions: integer({ minimum: 1, maximum: 100_000 }, 'Open sessions. Default 2000.'),
+    max_token_sessions: integer(
+      { minimum: 1, maximum: 100_000 },
+      'Of one token; a further one closes its oldest. Default 200.',
+    ),
+    idle_minutes: number({ exclusiveMinimum: 0, maximum: 1440 }, 'After which a session ends. Default 30.'),
+    servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),
+  },
+  'MCP servers, which clients reach at `/mcp`.',
+)
+export type McpConfig = Type.Static<typeof McpConfig>

@@ -1,0 +1,135 @@
+/** Serves MCP over Streamable HTTP: requests of protocol 2026-07-28 one by one, and sessions of the versions before it. */
+import {
+  createMcpHandler,
+  isInitializeRequest,
+  isLegacyRequest,
+  type McpHttpHandler,
+} from '@modelcontextprotocol/server'
+import type { McpSettings } from '../../../config/config.ts'
+import type { Clock } from '../../../kit/clock.ts'
+import { createMcpServer, type ServeParts } from '../serve.ts'
+import type { McpAccess } from '../tool-calls.ts'
+import { createSessions, type Session } from './sessions.ts'
+
+type EndpointParts = ServeParts & {
+  settings(): McpSettings
+  /** Whether all requests of a client come to this process: only then there are sessions. */
+  isAlone: boolean
+  clock: Clock
+}
+
+type McpCall = {
+  request: Request
+  /** Of a POST, parsed. */
+  body: unknown
+  scope: string | undefined
+  token_id: string
+  access: McpAccess
+}
+
+export type McpEndpoint = {
+  /** `ended` is called when the response was sent. */
+  handle(call: McpCall): Promise<{ response: Response; ended(): void }>
+  /** The lists of a server may have changed. */
+  notify(server: string): void
+  readonly sessions: number
+  close(): Promise<void>
+}
+
+const SESSION_HEADER = 'mcp-session-id'
+const MAX_SUBSCRIPTIONS = 10_000
+
+export function createEndpoint(parts: EndpointParts): McpEndpoint {
+  const { settings, isAlone, clock } = parts
+  const create = (scope: string | undefined) => createMcpServer(scope, parts)
+  const sessions = createSessions({ settings, create, clock })
+  /** Of the current protocol, by scope; the empty one is of all servers. */
+  const handlers = new Map<string, McpHttpHandler>()
+
+  function handlerFor(scope: string | undefined): McpHttpHandler {
+    const known = handlers.get(scope ?? '')
+    if (known) return known
+    const made = createMcpHandler(() => create(scope), {
+      legacy: 'reject',
+      keepAliveMs: 0,
+      maxSubscriptions: MAX_SUBSCRIPTIONS,
+    })
+    handlers.set(scope ?? '', made)
+    return made
+  }
+
+  /** The transport of a request without a session, which may open one. */
+  async function transportFor({ request, body, scope, token_id }: McpCall) {
+    const opens = isAlone && request.method === 'POST' && isInitializeRequest(body)
+    return opens ? await sessions.open({ token_id, scope }) : await sessions.single(scope, !acceptsStream(request))
+  }
+
+  function endedIn(session: Session): void {
+    session.open--
+    session.used_at = clock.steady()
+  }
+
+  return {
+    async handle(call) {
+      const { body, scope, token_id, access } = call
+      const request = accepting(call.request)
+      const authInfo = { token: '', clientId: token_id, scopes: [], extra: { access } }
+      const options = { authInfo, ...(body === undefined ? {} : { parsedBody: body }) }
+      const isLegacy = request.method !== 'POST' || (await isLegacyRequest(request, body))
+      if (!isLegacy) return alone(await handlerFor(scope).fetch(request, options))
+      const id = request.headers.get(SESSION_HEADER)
+      if (id === null) {
+        if (request.method !== 'POST') return alone(noSession(405))
+        return alone(await (await transportFor(call)).handleRequest(request, options))
+      }
+      const session = sessions.find(id, { token_id, scope })
+      if (!session) return alone(noSession(404))
+      session.open++
+      const ended = () => endedIn(session)
+      try {
+        return { response: await session.transport.handleRequest(request, options), ended }
+      } catch (thrown) {
+        ended()
+        throw thrown
+      }
+    },
+    notify(server) {
+      sessions.notify(server)
+      for (const scope of ['', server]) {
+        const { notify } = handlers.get(scope) ?? {}
+        notify?.toolsChanged()
+        notify?.promptsChanged()
+        notify?.resourcesChanged()
+      }
+    },
+    get sessions() {
+      return sessions.size
+    },
+    async close() {
+      await Promise.all([sessions.close(), ...[...handlers.values()].map((handler) => handler.close())])
+    },
+  }
+}
+
+const acceptsStream = ({ headers }: Request): boolean => headers.get('accept')?.includes('text/event-stream') ?? false
+
+/** The protocol requires both types. Whoever names none, as curl does, gets JSON. */
+function accepting(request: Request): Request {
+  const accept = request.headers.get('accept') ?? '*/*'
+  if (!accept.includes('*/*')) return request
+  const headers = new Headers(request.headers)
+  headers.set('accept', 'application/json, text/event-stream')
+  // The body was read before.
+  return new Request(request.url, { method: request.method, headers, signal: request.signal })
+}
+
+const alone = (response: Response) => ({ response, ended() {} })
+
+function noSession(status: 404 | 405): Response {
+  const message =
+    status === 404
+      ? 'There is no such session: it has ended, or another token has opened it. Initialize a new one.'
+      : 'A GET or DELETE needs the header Mcp-Session-Id of a session.'
+  const headers: HeadersInit = status === 405 ? { allow: 'POST' } : {}
+  return Response.json({ jsonrpc: '2.0', id: null, error: { code: -32001, message } }, { status, headers })
+}

@@ -1,0 +1,210 @@
+/** The routes `/mcp` and `/mcp/{server}`: who calls, from where, and what is left to the official SDK. */
+import Type from 'typebox'
+import type { Call } from '../../../calls/call.ts'
+import type { ServerSettings } from '../../../config/config.ts'
+import { bodyLimits, readJson } from '../../../http/body.ts'
+import type { Context, Route } from '../../../http/context.ts'
+import type { Clock } from '../../../kit/clock.ts'
+import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
+import type { Operation } from '../../../spec/operation.ts'
+import { storedStream } from '../../shared/event-stream.ts'
+import type { McpEndpoint } from './endpoint.ts'
+
+export type McpRouteParts = {
+  mcp: {
+    /** Loads the SDK with the first request; undefined: MCP is off. */
+    endpoint(): Promise<McpEndpoint> | undefined
+    /** Whether there is a server of this name. */
+    has(server: string): boolean
+  }
+  settings: ServerSettings
+  clock: Clock
+}
+
+const RpcError = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Null(),
+    error: Type.Object({
+      code: Type.Integer(),
+      message: Type.String(),
+      data: Type.Optional(Type.Object({ code: Type.String() })),
+    }),
+  },
+  { title: 'McpError' },
+)
+
+/** JSON-RPC has no codes for HTTP's errors: these are of the range that it leaves to servers. */
+const PARSE_ERROR = -32700
+const INVALID_REQUEST = -32600
+const REFUSED = -32000
+
+function encodeError({ code, message, status, detail }: GatewayError): Type.Static<typeof RpcError> {
+  const { retry_after } = detail
+  const number = code === 'invalid_json' ? PARSE_ERROR : status === 400 ? INVALID_REQUEST : REFUSED
+  const data = { code, ...(retry_after !== undefined && { retry_after }) }
+  return { jsonrpc: '2.0', id: null, error: { code: number, message, data } }
+}
+
+const ERRORS: ErrorCode[] = [
+  'invalid_json',
+  'invalid_value',
+  'invalid_api_key',
+  'origin_not_allowed',
+  'unknown_url',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+  'server_is_overloaded',
+]
+
+const Message = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Optional(Type.Union([Type.String(), Type.Integer()])),
+    method: Type.Optional(Type.String()),
+    params: Type.Optional(Type.Object({})),
+  },
+  { title: 'McpMessage' },
+)
+
+const Answer = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Optional(Type.Union([Type.String(), Type.Integer()])),
+    method: Type.Optional(Type.String({ description: 'Of a notification.' })),
+    result: Type.Optional(Type.Object({})),
+    error: Type.Optional(Type.Object({ code: Type.Integer(), message: Type.String() })),
+  },
+  { title: 'McpAnswer' },
+)
+
+const OPERATIONS: Record<'POST' | 'GET' | 'DELETE', Omit<Operation, 'tag' | 'errors'>> = {
+  POST: {
+    summary: 'Send a message of the Model Context Protocol',
+    description:
+      'Streamable HTTP of protocol 2026-07-28 and of the versions before it. `initialize` opens a session, whose id is in the response header Mcp-Session-Id; other requests need none. A response is JSON, or a stream of events where progress is reported.',
+    request: Message,
+    response: Answer,
+    stream: Answer,
+    otherResponses: { 202: 'The message was a notification.' },
+    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  },
+  GET: {
+    summary: 'Receive notifications of an MCP session',
+    description: 'A stream of events, open until the session ends. Needs the header Mcp-Session-Id.',
+    stream: Answer,
+    media: ['text/event-stream'],
+  },
+  DELETE: { summary: 'End an MCP session', description: 'Needs the header Mcp-Session-Id.' },
+}
+
+export function mcpRoutes(parts: McpRouteParts): Route[] {
+  return (['POST', 'GET', 'DELETE'] as const).flatMap((method) =>
+    ['/mcp', '/mcp/:server'].map((path) => ({
+      method,
+      path,
+      operation: {
+        ...OPERATIONS[method],
+        tag: 'MCP',
+        errors: method === 'POST' ? ERRORS : ERRORS.filter((code) => !BODY_ERRORS.has(code)),
+        ...(path.includes(':') ? { params: { server: 'The name of a server, as configured.' } } : {}),
+      },
+      encodeError,
+      errorSchema: RpcError,
+      handle: (context) => handle(context, parts),
+    })),
+  )
+}
+
+const BODY_ERRORS: ReadonlySet<ErrorCode> = new Set([
+  'invalid_json',
+  'invalid_value',
+  'request_timeout',
+  'request_too_large',
+  'unsupported_media_type',
+])
+
+async function handle(context: Context, { mcp, settings, clock }: McpRouteParts): Promise<Response> {
+  const { request, params, caller } = context
+  const { server: scope } = params
+  const opening = mcp.endpoint()
+  if (!opening) throw new GatewayError('unknown_url', 'MCP is off: mcp.enabled is false.')
+  assertOrigin(request, settings)
+  if (scope !== undefined && !mcp.has(scope)) {
+    throw new GatewayError('unknown_url', `There is no MCP server ${JSON.stringify(scope.slice(0, 100))}.`)
+  }
+  const body = request.method === 'POST' ? await readMessage(context, { settings, clock }) : undefined
+  const endpoint = await opening
+  const access = { caller, callFor: (signal: AbortSignal) => callWithin(context, signal) }
+  const sent = await endpoint.handle({ request, body, scope, token_id: caller.token_id, access })
+  return passed(sent, context, { settings, clock })
+}
+
+/** The protocol has none since 2025-06-18, and a call of several tools could not be recorded as one request. */
+async function readMessage(context: Context, parts: { settings: ServerSettings; clock: Clock }): Promise<unknown> {
+  const body = await readJson(context.request, bodyLimits(context, 'text', parts))
+  if (!Array.isArray(body)) return body
+  throw new GatewayError('invalid_value', 'The body must be one message of JSON-RPC, not a batch of several.')
+}
+
+/** A page of another origin must not use a gateway that only the browser's machine reaches. */
+function assertOrigin(request: Request, { cors_origins }: ServerSettings): void {
+  const origin = request.headers.get('origin')
+  if (origin === null || cors_origins.includes('*') || cors_origins.includes(origin)) return
+  if (URL.parse(origin)?.host === request.headers.get('host')) return
+  throw new GatewayError(
+    'origin_not_allowed',
+    'Pages of this origin may not use MCP; add the origin to server.cors_origins.',
+  )
+}
+
+/** The call of a tool is the call of its request: their ends are recorded together. */
+function callWithin(context: Context & Partial<Call>, signal: AbortSignal): Call {
+  const { request_id, caller, arrived, trace, capture } = context
+  return {
+    request_id,
+    caller,
+    arrived,
+    trace,
+    capture,
+    signal: AbortSignal.any([context.signal, signal]),
+    set record(record: NonNullable<Call['record']>) {
+      context.record = record
+    },
+    get record() {
+      return context.record as NonNullable<Call['record']>
+    },
+    set limits(limits: NonNullable<Call['limits']>) {
+      context.limits = limits
+    },
+    get limits() {
+      return context.limits as NonNullable<Call['limits']>
+    },
+  }
+}
+
+/** The response of the SDK, recorded as any other. */
+async function passed(
+  { response, ended }: { response: Response; ended(): void },
+  context: Context,
+  { settings, clock }: Omit<McpRouteParts, 'mcp'>,
+): Promise<Response> {
+  const headers = Object.fromEntries(response.headers)
+  const { body, status } = response
+  if (body && headers['content-type']?.startsWith('text/event-stream')) {
+    delete headers['content-type']
+    return storedStream(until(body, ended), context, { headers: context.withHeaders(headers), settings, clock })
+  }
+  const bytes = body && (await response.bytes())
+  ended()
+  return new Response(bytes, { status, headers: context.withHeaders(headers) })
+}
+
+async function* until(body: AsyncIterable<Uint8Array>, ended: () => void): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body
+  } finally {
+    ended()
+  }
+}

@@ -1,0 +1,125 @@
+/** Sessions of MCP clients: bounded in number and time, and known only to the token that opened them. */
+import { type Server, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import type { McpSettings } from '../../../config/config.ts'
+import type { Clock } from '../../../kit/clock.ts'
+import { randomAlphanumerics } from '../../../kit/secret.ts'
+import { GatewayError } from '../../../spec/error.ts'
+
+export type Session = {
+  id: string
+  token_id: string
+  /** Of one server; undefined: of all. */
+  scope: string | undefined
+  server: Server
+  transport: WebStandardStreamableHTTPServerTransport
+  /** By the steady clock. */
+  used_at: number
+  /** Requests and streams that are open. */
+  open: number
+}
+
+type SessionsParts = {
+  settings(): McpSettings
+  create(scope: string | undefined): Server
+  clock: Clock
+}
+
+type Opening = { token_id: string; scope: string | undefined }
+
+type Sessions = {
+  /** The session of this id; undefined: the token has none such at this path. */
+  find(id: string, owner: Opening): Session | undefined
+  /** A transport that becomes a session when its client is initialized. Throws server_is_overloaded. */
+  open(owner: Opening): Promise<WebStandardStreamableHTTPServerTransport>
+  /** A transport for one request. */
+  single(scope: string | undefined, asJson: boolean): Promise<WebStandardStreamableHTTPServerTransport>
+  /** Tells all sessions that see this server that its lists may have changed. */
+  notify(server: string): void
+  readonly size: number
+  close(): Promise<void>
+}
+
+const SWEEP_MILLISECONDS = 60_000
+/** The comments of the gateway's own streams keep connections alive. */
+const TRANSPORT = { keepAliveMs: 0 }
+
+export function createSessions({ settings, create, clock }: SessionsParts): Sessions {
+  const sessions = new Map<string, Session>()
+  let isSweeping = false
+
+  function remove(session: Session): void {
+    if (!sessions.delete(session.id)) return
+    void session.server.close()
+  }
+
+  function sweep(): void {
+    isSweeping = false
+    const least = clock.steady() - settings().idle_minutes * 60_000
+    for (const session of [...sessions.values()]) if (session.open === 0 && session.used_at < least) remove(session)
+    watch()
+  }
+
+  function watch(): void {
+    if (isSweeping || sessions.size === 0) return
+    isSweeping = true
+    clock.after(SWEEP_MILLISECONDS, sweep)
+  }
+
+  function makePlace(token_id: string): void {
+    const { max_sessions, max_token_sessions } = settings()
+    const own = [...sessions.values()].filter((one) => one.token_id === token_id)
+    const oldest = own.toSorted((a, b) => a.used_at - b.used_at)[0]
+    if (oldest && own.length >= max_token_sessions) remove(oldest)
+    if (sessions.size < max_sessions) return
+    throw new GatewayError('server_is_overloaded', 'The gateway has too many MCP sessions open; try again later.', {
+      retry_after: 60,
+    })
+  }
+
+  return {
+    find(id, { token_id, scope }) {
+      const session = sessions.get(id)
+      if (session?.token_id !== token_id || session.scope !== scope) return undefined
+      session.used_at = clock.steady()
+      return session
+    },
+    async open({ token_id, scope }) {
+      makePlace(token_id)
+      const server = create(scope)
+      const transport = new WebStandardStreamableHTTPServerTransport({
+        ...TRANSPORT,
+        sessionIdGenerator: () => `mcp_${randomAlphanumerics(32)}`,
+        onsessioninitialized(id) {
+          sessions.set(id, { id, token_id, scope, server, transport, used_at: clock.steady(), open: 0 })
+          watch()
+        },
+        onsessionclosed(id) {
+          sessions.delete(id)
+        },
+      })
+      await server.connect(transport)
+      return transport
+    },
+    async single(scope, asJson) {
+      const transport = new WebStandardStreamableHTTPServerTransport({ ...TRANSPORT, enableJsonResponse: asJson })
+      await create(scope).connect(transport)
+      return transport
+    },
+    notify(name) {
+      for (const { scope, server } of sessions.values()) {
+        if (scope !== undefined && scope !== name) continue
+        for (const send of [server.sendToolListChanged, server.sendPromptListChanged, server.sendResourceListChanged]) {
+          send.call(server).catch(() => {}) // its client has no open stream
+        }
+      }
+    },
+    get size() {
+      return sessions.size
+    },
+    async close() {
+      const open = [...sessions.values()]
+      sessions.clear()
+      await Promise.all(open.map(({ server }) => server.close()))
+    },
+  }
+}

@@ -1,0 +1,199 @@
+/** Answers the requests of MCP clients: at `/mcp` for all servers together, at `/mcp/{server}` for one. */
+import { ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { Pipeline } from '../../calls/pipeline.ts'
+import type { Log } from '../../kit/log.ts'
+import { OWNER } from '../../providers/mcp/owner.ts'
+import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
+import { joinedName, joinedUri, splitName, splitUri, withJoinedUris } from './names.ts'
+import { protocolError, toolError } from './rpc-errors.ts'
+import type { McpServers } from './servers.ts'
+import { type McpAccess, toolFamily } from './tool-calls.ts'
+
+export type ServeParts = {
+  servers: McpServers
+  pipeline: Pick<Pipeline, 'run'>
+  version: string
+  log: Log
+}
+
+/** One object for a session, or for a request without one. `scope`: the name of the only server; undefined: all are joined. */
+export function createMcpServer(scope: string | undefined, parts: ServeParts): Server {
+  const { servers, pipeline, version } = parts
+  const server = new Server(
+    { name: 'gatehouse', title: 'Gatehouse', version },
+    {
+      capabilities: {
+        tools: { listChanged: true },
+        prompts: { listChanged: true },
+        resources: { listChanged: true },
+        completions: {},
+      },
+    },
+  )
+  const isJoined = scope === undefined
+  const named = (upstream: McpUpstream, name: string) => (isJoined ? joinedName(upstream.name, name) : name)
+  const uriOf = (upstream: McpUpstream, uri: string) => (isJoined ? joinedUri(upstream.name, uri) : uri)
+  const result = (upstream: McpUpstream, answer: Record<string, unknown>) =>
+    isJoined ? withJoinedUris(upstream.name, answer) : answer
+
+  /** One that cannot be reached is left out where it is not the only one. */
+  async function list<Item>(context: ServerContext, of: (upstream: McpUpstream, offer: McpOffer) => Item[]) {
+    const { caller } = accessOf(context)
+    const found = scope === undefined ? servers.of(caller) : [serverOf(scope, caller)]
+    const lists = await Promise.all(
+      found.map(async (upstream) => {
+        try {
+          return of(upstream, await upstream.offer())
+        } catch (thrown) {
+          if (isJoined && thrown instanceof GatewayError) return []
+          throw protocolError(thrown)
+        }
+      }),
+    )
+    return lists.flat()
+  }
+
+  function serverOf(name: string, caller: Caller): McpUpstream {
+    const upstream = servers.find(name, caller)
+    if (!upstream) throw new ProtocolError(INVALID_PARAMS, `There is no MCP server "${name}" for this token.`)
+    return upstream
+  }
+
+  /** The server of a name, and its own name for the thing. */
+  function placeOf(name: string, caller: Caller): { upstream: McpUpstream; own: string } {
+    if (scope !== undefined) return { upstream: serverOf(scope, caller), own: name }
+    const split = splitName(name)
+    const upstream = split && servers.find(split.server, caller)
+    if (!upstream) throw unknown('tool or prompt', name)
+    return { upstream, own: split.name }
+  }
+
+  function resourceOf(uri: string, caller: Caller): { upstream: McpUpstream; own: string } {
+    if (scope !== undefined) return { upstream: serverOf(scope, caller), own: uri }
+    const split = splitUri(uri)
+    const upstream = split && servers.find(split.server, caller)
+    if (!upstream) throw unknown('resource', uri)
+    return { upstream, own: split.uri }
+  }
+
+  /** A request that is no call of a tool: neither charged nor limited. */
+  async function ask(upstream: McpUpstream, context: ServerContext, request: Asked) {
+    const { caller } = accessOf(context)
+    const { method, params } = request
+    try {
+      const { signal } = context.mcpReq
+      return result(
+        upstream,
+        await upstream.request({ method, params: { ...params, ...metaFor(upstream, caller) }, signal }),
+      )
+    } catch (thrown) {
+      throw protocolError(thrown)
+    }
+  }
+
+  server.setRequestHandler('tools/list', async (_, context) => ({
+    tools: await list(context, (upstream, offer) =>
+      servers
+        .toolsOf(upstream, offer, accessOf(context).caller)
+        .map((tool) => ({ ...tool, name: named(upstream, tool.name) })),
+    ),
+  }))
+
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const { caller, callFor } = accessOf(context)
+    const { upstream, own } = placeOf(params.name, caller)
+    try {
+      const offer = await upstream.offer()
+      const tool = servers.toolsOf(upstream, offer, caller).find(({ name }) => name === own)
+      if (!tool) throw unknown('tool', params.name)
+      const { answer } = await pipeline.run(toolFamily, callFor(context.mcpReq.signal), {
+        upstream,
+        tool: own,
+        params: { name: own, arguments: params.arguments ?? {}, ...metaFor(upstream, caller) },
+        onProgress: progressTo(context),
+      })
+      return result(upstream, answer) as never
+    } catch (thrown) {
+      return toolError(thrown) as never
+    }
+  })
+
+  server.setRequestHandler('resources/list', async (_, context) => ({
+    resources: await list(context, (upstream, { resources }) =>
+      resources.map((one) => ({ ...one, uri: uriOf(upstream, one.uri) })),
+    ),
+  }))
+  server.setRequestHandler('resources/templates/list', async (_, context) => ({
+    resourceTemplates: await list(context, (upstream, { templates }) =>
+      templates.map((one) => ({ ...one, uriTemplate: uriOf(upstream, one.uriTemplate) })),
+    ),
+  }))
+  server.setRequestHandler('resources/read', async ({ params }, context) => {
+    const { upstream, own } = resourceOf(params.uri, accessOf(context).caller)
+    return (await ask(upstream, context, { method: 'resources/read', params: { uri: own } })) as never
+  })
+
+  server.setRequestHandler('prompts/list', async (_, context) => ({
+    prompts: await list(context, (upstream, { prompts }) =>
+      prompts.map((one) => ({ ...one, name: named(upstream, one.name) })),
+    ),
+  }))
+  server.setRequestHandler('prompts/get', async ({ params }, context) => {
+    const { upstream, own } = placeOf(params.name, accessOf(context).caller)
+    const request = { name: own, ...(params.arguments && { arguments: params.arguments }) }
+    return (await ask(upstream, context, { method: 'prompts/get', params: request })) as never
+  })
+
+  server.setRequestHandler('completion/complete', async ({ params }, context) => {
+    const { caller } = accessOf(context)
+    const { ref, argument, context: filled } = params
+    const { upstream, own } = ref.type === 'ref/prompt' ? placeOf(ref.name, caller) : resourceOf(ref.uri, caller)
+    const { completes } = await upstream.offer().catch((thrown) => {
+      throw protocolError(thrown)
+    })
+    if (!completes) return { completion: { values: [] } }
+    const inner = ref.type === 'ref/prompt' ? { type: ref.type, name: own } : { type: ref.type, uri: own }
+    const request = { ref: inner, argument, ...(filled && { context: filled }) }
+    return (await ask(upstream, context, { method: 'completion/complete', params: request })) as never
+  })
+  return server
+}
+
+type Asked = Omit<Parameters<McpUpstream['request']>[0], 'signal'>
+
+const INVALID_PARAMS = -32602
+
+/** A name that there is and that the caller may not use is unknown as well. */
+const unknown = (what: string, name: string) =>
+  new ProtocolError(INVALID_PARAMS, `There is no ${what} ${JSON.stringify(name.slice(0, 200))} for this token.`)
+
+/** Only the built-in server learns for whom it works. */
+const metaFor = ({ config }: McpUpstream, { token_id }: Caller) =>
+  config === undefined ? { _meta: { [OWNER]: token_id } } : {}
+
+/** Set by the route of each request. */
+function accessOf({ http }: ServerContext): McpAccess {
+  const access = http?.authInfo?.extra?.access
+  if (access === undefined) throw new Error('A request came without its caller.')
+  return access as McpAccess
+}
+
+/** More often nobody can read it, and a server could fill the memory with it. */
+const PROGRESS_MILLISECONDS = 50
+
+/** Undefined: the client wants none. */
+function progressTo({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
+  const progressToken = mcpReq._meta?.progressToken
+  if (progressToken === undefined) return undefined
+  let sentAt = Number.NEGATIVE_INFINITY
+  return ({ progress, total, message }) => {
+    const isEnd = total !== undefined && progress >= total
+    const now = performance.now()
+    if (!isEnd && now - sentAt < PROGRESS_MILLISECONDS) return
+    sentAt = now
+    const params = { progressToken, progress, ...(total !== undefined && { total }), ...(message && { message }) }
+    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
+  }
+}

@@ -1,0 +1,76 @@
+/** The MCP gateway: its servers, the pipeline of their tools, and the endpoint, which is loaded with its first request. */
+import type { CallSubscriber } from '../calls/call.ts'
+import { createPipeline, type Pipeline } from '../calls/pipeline.ts'
+import { createPlans } from '../calls/plan.ts'
+import type { Router } from '../calls/routing/router.ts'
+import type { Config } from '../config/config.ts'
+import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
+import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
+import { createMcpServers } from '../families/mcp/servers.ts'
+import { toolCatalogue } from '../families/mcp/tool-calls.ts'
+import type { Clock } from '../kit/clock.ts'
+import type { Log } from '../kit/log.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import type { Transport } from '../providers/upstream/transport.ts'
+import type { createAccounting } from './accounting.ts'
+
+type McpParts = {
+  config(): Config
+  transport: Transport
+  stages: ReturnType<typeof createAccounting>['stages']
+  router: Router
+  catalogue: Pick<Catalogue, 'revision'>
+  subscribers: readonly CallSubscriber[]
+  version: string
+  clock: Clock
+  log: Log
+}
+
+type Mcp = McpRouteParts['mcp'] & {
+  /** Applies the configuration as it is now. */
+  apply(): void
+  /** Ends all sessions and their streams. */
+  drain(): Promise<void>
+  close(options: { deadline_ms: number }): Promise<void>
+}
+
+export function createMcp(parts: McpParts): Mcp {
+  const { config, stages, catalogue: models, clock } = parts
+  const servers = createMcpServers(parts)
+  const catalogue = toolCatalogue({ config, revision: models.revision })
+  let pipeline: Pipeline | undefined
+  let endpoint: Promise<McpEndpoint> | undefined
+
+  async function load(): Promise<McpEndpoint> {
+    const plans = createPlans({ catalogue, gates: stages.gates, clock })
+    pipeline = createPipeline({ ...parts, ...stages, catalogue, plans })
+    const { createEndpoint } = await import('../families/mcp/routes/endpoint.ts')
+    return createEndpoint({
+      ...parts,
+      servers,
+      pipeline,
+      settings: () => config().mcp,
+      isAlone: config().server.workers === 1,
+    })
+  }
+
+  servers.onChange((server) => void endpoint?.then((loaded) => loaded.notify(server)))
+  servers.apply()
+
+  return {
+    endpoint() {
+      if (!config().mcp.enabled) return undefined
+      endpoint ??= load()
+      return endpoint
+    },
+    has: (name) => servers.all().some((upstream) => upstream.name === name),
+    apply: servers.apply,
+    async drain() {
+      await (await endpoint)?.close()
+    },
+    async close(options) {
+      await pipeline?.close(options)
+      await servers.close()
+    },
+  }
+}

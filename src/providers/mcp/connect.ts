@@ -1,0 +1,101 @@
+/** Opens one connection to an MCP server with the official SDK: Streamable HTTP, HTTP+SSE, a program, or the built-in server. */
+import type { Client, Transport as McpTransport } from '@modelcontextprotocol/client'
+import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
+import { type Clock, pause } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Transport } from '../upstream/transport.ts'
+import { createUpstreamFetch, type UpstreamLimits } from './upstream-fetch.ts'
+
+/** What a server has besides its tools. */
+export type ListKind = 'tools' | 'prompts' | 'resources'
+
+type ConnectParts = {
+  name: string
+  /** Undefined: the built-in server. */
+  config: McpServerConfig | undefined
+  limits: UpstreamLimits
+  /** Removes the secrets of the server from its responses. */
+  transport: Transport
+  version: string
+  clock: Clock
+  log: Log
+  onChanged(kind: ListKind): void
+  onClosed(): void
+}
+
+/** Loaded with the first connection: 20 MB. */
+const sdk = () => import('@modelcontextprotocol/client')
+
+/** Rejects with GatewayError after `connect_ms`. */
+export async function connectTo(parts: ConnectParts): Promise<Client> {
+  const { name, limits, clock, config } = parts
+  const { Client } = await sdk()
+  const changed = (kind: ListKind) => ({ autoRefresh: false, onChanged: () => parts.onChanged(kind) })
+  const client = new Client(
+    { name: 'gatehouse', version: parts.version },
+    {
+      capabilities: {},
+      listChanged: { tools: changed('tools'), prompts: changed('prompts'), resources: changed('resources') },
+      // A program would be started once more to ask for its version, and the older transport has only older ones.
+      ...(config?.url === undefined ? {} : { versionNegotiation: { mode: 'auto' as const } }),
+    },
+  )
+  client.onclose = parts.onClosed
+  client.onerror = () => {} // whoever waits for an answer gets the error as well
+  const over = new AbortController()
+  const late = pause(clock, limits.connect_ms, over.signal).then(() => {
+    throw new GatewayError(
+      'upstream_timeout',
+      `The MCP server "${name}" could not be reached within ${limits.connect_ms / 1000} s.`,
+    )
+  })
+  late.catch(() => {})
+  try {
+    const transport = await transportTo(parts)
+    await Promise.race([client.connect(transport, { timeout: limits.connect_ms }), late])
+    return client
+  } catch (thrown) {
+    await client.close().catch(() => {})
+    throw thrown
+  } finally {
+    over.abort()
+  }
+}
+
+async function transportTo(parts: ConnectParts): Promise<McpTransport> {
+  const { name, config, transport, limits } = parts
+  if (!config) return simulated(parts)
+  const { StreamableHTTPClientTransport, SSEClientTransport } = await sdk()
+  if (config.command !== undefined) return program(config.command, parts)
+  const fetch = createUpstreamFetch({ name, config, transport, limits })
+  if (config.sse !== undefined) return new SSEClientTransport(new URL(config.sse), { fetch })
+  return new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
+}
+
+async function simulated({ clock }: ConnectParts): Promise<McpTransport> {
+  const { InMemoryTransport } = await sdk()
+  const { createSandboxServer } = await import('./sandbox-server.ts')
+  const [ours, theirs] = InMemoryTransport.createLinkedPair()
+  await createSandboxServer({ clock }).connect(theirs)
+  return ours
+}
+
+/** Lines of a program that are logged after each start. */
+const MAX_LINES = 20
+const MAX_LINE_CHARACTERS = 300
+
+/** Its environment is that of the SDK: PATH, HOME and a few more, never a secret of the gateway. */
+async function program(command: string, { name, config, limits, log }: ConnectParts): Promise<McpTransport> {
+  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
+  const { args = [], env = {} } = config ?? {}
+  const child = new StdioClientTransport({ command, args, env, stderr: 'pipe', maxBufferSize: limits.max_bytes })
+  const secrets = Object.values(env).filter((value) => value.length >= 8)
+  let lines = 0
+  child.stderr?.on('data', (bytes: Buffer) => {
+    if (lines++ >= MAX_LINES) return
+    const text = secrets.reduce((line, secret) => line.replaceAll(secret, '***'), bytes.toString('utf8'))
+    log.info('mcp program wrote', { server: name, text: text.slice(0, MAX_LINE_CHARACTERS).trim() })
+  })
+  return child
+}

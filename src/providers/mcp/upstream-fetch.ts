@@ -1,0 +1,91 @@
+/** The `fetch` of an MCP client: over the gateway's transport, to the address of its server only, with bounded messages. */
+import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
+import type { Timeouts } from '../../config/schema/schema.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Transport } from '../upstream/transport.ts'
+import { asFetch, createTransportFetch, type PackageFetch } from '../upstream/transport-fetch.ts'
+
+type FetchParts = {
+  name: string
+  config: McpServerConfig
+  transport: Transport
+  limits: UpstreamLimits
+}
+
+/** The limits of a server, defaults filled in. */
+export type UpstreamLimits = { connect_ms: number; call_ms: number; max_bytes: number }
+
+export const limitsOf = ({
+  connect_seconds = 15,
+  call_seconds = 120,
+  max_result_bytes = 4_194_304,
+}: McpServerConfig) => ({
+  connect_ms: connect_seconds * 1000,
+  call_ms: call_seconds * 1000,
+  max_bytes: max_result_bytes,
+})
+
+/** A stream of notifications may be silent for long; it is opened again when it has ended. */
+const STREAM_IDLE_SECONDS = 3_600
+/** How many messages of the greatest size one response may have: progress, and the result. */
+const MESSAGES_OF_ONE_RESPONSE = 4
+
+export function createUpstreamFetch({ name, config, transport, limits }: FetchParts): PackageFetch {
+  const origin = URL.parse(config.url ?? config.sse ?? '')?.origin
+  const own: Record<string, string> = {
+    ...config.headers,
+    ...(config.key === undefined ? {} : { authorization: `Bearer ${config.key}` }),
+  }
+  const seconds = limits.call_ms / 1000
+  const timeouts: Required<Timeouts> = {
+    connect_seconds: limits.connect_ms / 1000,
+    first_byte_seconds: seconds,
+    idle_seconds: seconds,
+    total_seconds: seconds,
+  }
+
+  return asFetch(async (input, init = {}) => {
+    const isStream = (init.method ?? 'GET') === 'GET'
+    const { fetch } = createTransportFetch({
+      provider: name,
+      transport,
+      timeouts: isStream ? { ...timeouts, idle_seconds: STREAM_IDLE_SECONDS } : timeouts,
+      signal: init.signal ?? NEVER,
+      isOrder: false,
+      stream: true,
+      max_bytes: limits.max_bytes,
+      route: ({ url, headers }) =>
+        URL.parse(url)?.origin === origin ? { url, headers: { ...headers, ...own } } : undefined,
+    })
+    const response = await fetch(input, init)
+    if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) return response
+    const total = isStream ? Number.POSITIVE_INFINITY : MESSAGES_OF_ONE_RESPONSE * limits.max_bytes
+    const body = response.body.pipeThrough(boundedEvents(name, limits.max_bytes, total))
+    return new Response(body, { status: response.status, headers: response.headers })
+  })
+}
+
+const NEVER = new AbortController().signal
+const LINE_FEED = 10
+
+/** Fails at an event that is longer than `most`, and after `total` bytes. */
+function boundedEvents(name: string, most: number, total: number): TransformStream<Uint8Array, Uint8Array> {
+  let size = 0
+  let all = 0
+  return new TransformStream({
+    transform(chunk, controller) {
+      all += chunk.length
+      // Events end with an empty line: the bytes since the last one belong to one event.
+      const end = chunk.lastIndexOf(LINE_FEED)
+      const isEnd = end > 0 && chunk[end - 1] === LINE_FEED
+      size = isEnd ? chunk.length - end - 1 : size + chunk.length
+      if (size > most || chunk.length > most || all > total) {
+        throw new GatewayError(
+          'bad_upstream_response',
+          `The MCP server "${name}" sent more than ${most} bytes in one message (max_result_bytes).`,
+        )
+      }
+      controller.enqueue(chunk)
+    },
+  })
+}

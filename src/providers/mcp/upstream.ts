@@ -1,0 +1,240 @@
+/** One MCP server behind the gateway: connects when it is first needed, keeps what it offers, and passes requests on. */
+import type { Client, Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client'
+import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
+import { connectTo, type ListKind } from './connect.ts'
+import { limitsOf } from './upstream-fetch.ts'
+
+/** What a server offers; empty lists where it has none. */
+export type McpOffer = {
+  tools: Tool[]
+  prompts: Prompt[]
+  resources: Resource[]
+  templates: ResourceTemplateType[]
+  completes: boolean
+  instructions: string | undefined
+  title: string
+}
+
+/** An error of JSON-RPC that the server returned: passed on as it is. */
+export class McpRefusal extends Error {
+  readonly code: number
+  readonly data: unknown
+  constructor(code: number, message: string, data: unknown) {
+    super(message)
+    this.name = 'McpRefusal'
+    this.code = code
+    this.data = data
+  }
+}
+
+export type Progress = { progress: number; total?: number | undefined; message?: string | undefined }
+
+type McpRequest = {
+  method: 'tools/call' | 'resources/read' | 'prompts/get' | 'completion/complete'
+  params: Record<string, unknown>
+  signal: AbortSignal
+  /** Absent: the server is asked for none. */
+  onProgress?: ((progress: Progress) => void) | undefined
+}
+
+export type McpUpstream = {
+  readonly name: string
+  /** Undefined: the built-in server. */
+  readonly config: McpServerConfig | undefined
+  /** What it offers now, at most a minute old. Rejects with GatewayError while it cannot be reached. */
+  offer(): Promise<McpOffer>
+  /** What it has offered before, without waiting; undefined: it was not reached yet. */
+  known(): McpOffer | undefined
+  /** Rejects with McpRefusal or GatewayError. */
+  request(request: McpRequest): Promise<Record<string, unknown>>
+  close(): Promise<void>
+}
+
+type UpstreamParts = {
+  name: string
+  config: McpServerConfig | undefined
+  transport: Transport
+  version: string
+  clock: Clock
+  log: Log
+  /** What it offers has changed, as far as it says so. */
+  onChanged(): void
+}
+
+/** Servers that announce no changes are asked again after it. */
+const FRESH_MILLISECONDS = 60_000
+/** A server that announces changes without end is not asked more often. */
+const CHANGE_MILLISECONDS = 1_000
+/** After a failure, the next attempts wait: 1 s, 2 s, 4 s, ... */
+const MAX_PAUSE_MILLISECONDS = 30_000
+/** More is cut off: clients cannot use thousands of tools. */
+const MAX_OFFERED = 1_000
+
+export function createUpstream(parts: UpstreamParts): McpUpstream {
+  const { name, config, clock, log } = parts
+  const limits = limitsOf(config ?? {})
+  const secrets = [config?.key, ...Object.values(config?.headers ?? {})].filter((one) => one !== undefined)
+  const transport = createScrubbingTransport(parts.transport, secrets)
+  let connection: Promise<Client> | undefined
+  let offered: McpOffer | undefined
+  let listing: Promise<McpOffer> | undefined
+  let askedAt = Number.NEGATIVE_INFINITY
+  let failure: { error: GatewayError; until: number } | undefined
+  let failures = 0
+  let isClosed = false
+
+  function changed(_: ListKind): void {
+    // Asked for again with the next use, but not more than once a second.
+    askedAt = Math.min(askedAt, clock.steady() - FRESH_MILLISECONDS + CHANGE_MILLISECONDS)
+    clock.after(CHANGE_MILLISECONDS, () => void (isClosed || offer().catch(() => {})))
+  }
+
+  function connect(): Promise<Client> {
+    if (isClosed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping.'))
+    if (failure && clock.steady() < failure.until) return Promise.reject(failure.error)
+    if (connection) return connection
+    const mine = connectTo({ ...parts, limits, transport, onChanged: changed, onClosed: () => forget(mine) }).then(
+      (client) => {
+        failures = 0
+        failure = undefined
+        return client
+      },
+      (thrown) => {
+        forget(mine)
+        throw failed(thrown)
+      },
+    )
+    connection = mine
+    return mine
+  }
+
+  function forget(mine: Promise<Client>): void {
+    if (connection !== mine) return
+    connection = undefined
+    askedAt = Number.NEGATIVE_INFINITY
+  }
+
+  function failed(thrown: unknown): GatewayError {
+    const error = asFailure(thrown, name)
+    const wait = Math.min(MAX_PAUSE_MILLISECONDS, 1000 * 2 ** failures++)
+    failure = { error, until: clock.steady() + wait }
+    log.warn('mcp server failed', { server: name, error: error.code, why: error.message })
+    return error
+  }
+
+  async function offer(): Promise<McpOffer> {
+    if (offered && connection && clock.steady() - askedAt < FRESH_MILLISECONDS) return offered
+    listing ??= ask().finally(() => {
+      listing = undefined
+    })
+    return listing
+  }
+
+  async function ask(): Promise<McpOffer> {
+    const client = await connect()
+    const options = { timeout: limits.connect_ms, cacheMode: 'refresh' as const }
+    const has = client.getServerCapabilities() ?? {}
+    try {
+      const [tools, prompts, resources, templates] = await Promise.all([
+        has.tools ? client.listTools(undefined, options).then((list) => list.tools) : [],
+        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts) : [],
+        has.resources ? client.listResources(undefined, options).then((list) => list.resources) : [],
+        // Many servers with resources have no templates, and some of them not even the method.
+        has.resources
+          ? client.listResourceTemplates(undefined, options).then(
+              (list) => list.resourceTemplates,
+              () => [],
+            )
+          : [],
+      ])
+      const before = JSON.stringify(offered)
+      offered = {
+        tools: tools.slice(0, MAX_OFFERED),
+        prompts: prompts.slice(0, MAX_OFFERED),
+        resources: resources.slice(0, MAX_OFFERED),
+        templates: templates.slice(0, MAX_OFFERED),
+        completes: has.completions !== undefined,
+        instructions: client.getInstructions(),
+        title: client.getServerVersion()?.title ?? client.getServerVersion()?.name ?? name,
+      }
+      askedAt = clock.steady()
+      if (before !== JSON.stringify(offered)) parts.onChanged()
+      return offered
+    } catch (thrown) {
+      throw failed(thrown)
+    }
+  }
+
+  return {
+    name,
+    config,
+    offer,
+    known: () => offered,
+    async request({ method, params, signal, onProgress }) {
+      signal.throwIfAborted()
+      const client = await connect()
+      const ended = Promise.withResolvers<never>()
+      ended.promise.catch(() => {})
+      const options = {
+        signal,
+        requestSignal: signal,
+        timeout: limits.call_ms,
+        maxTotalTimeout: limits.call_ms,
+        // Without a result the request would wait until its timeout.
+        onRequestStreamEnd: () => void clock.after(STREAM_END_MILLISECONDS, () => ended.reject(cut(name))),
+        ...(onProgress ? { onprogress: onProgress } : {}),
+      }
+      try {
+        return await Promise.race([client.request({ method, params } as never, options), ended.promise])
+      } catch (thrown) {
+        signal.throwIfAborted()
+        throw isRefusal(thrown) ? new McpRefusal(thrown.code, thrown.message, thrown.data) : asFailure(thrown, name)
+      }
+    },
+    async close() {
+      isClosed = true
+      const open = connection
+      connection = undefined
+      await open?.then(
+        (client) => client.close(),
+        () => {},
+      )
+    },
+  }
+}
+
+/** The result of a stream that has just ended may still be on its way within the SDK. */
+const STREAM_END_MILLISECONDS = 20
+
+const cut = (name: string) =>
+  new GatewayError('upstream_cut', `The MCP server "${name}" closed its response before the result.`)
+
+type RpcError = Error & { code: number; data?: unknown }
+const isRefusal = (thrown: unknown): thrown is RpcError =>
+  thrown instanceof Error && thrown.name === 'ProtocolError' && typeof (thrown as Partial<RpcError>).code === 'number'
+
+/** The SDK's own errors, and those of the transport, which the SDK may have wrapped. */
+function asFailure(thrown: unknown, name: string): GatewayError {
+  if (thrown instanceof GatewayError) return thrown
+  const { code, cause, message } = thrown as { code?: unknown; cause?: unknown; message?: string }
+  if (cause instanceof GatewayError) return cause
+  if (code === 'REQUEST_TIMEOUT') {
+    return new GatewayError('upstream_timeout', `The MCP server "${name}" did not answer in time.`)
+  }
+  if (code === 'CONNECTION_CLOSED' || code === 'NOT_CONNECTED') {
+    return new GatewayError('upstream_cut', `The MCP server "${name}" closed its connection.`)
+  }
+  const status = /\b(401|403)\b/.test(message ?? '') || (thrown as Error).name === 'UnauthorizedError'
+  if (status) return new GatewayError('upstream_auth', `The MCP server "${name}" rejected the credentials.`)
+  return new GatewayError(
+    'bad_upstream_response',
+    `The MCP server "${name}" failed: ${String(message).slice(0, 300)}`,
+    {
+      cause: thrown,
+    },
+  )
+}
