@@ -71,7 +71,8 @@ async function sendTo(address: URL, token: string, [path, init]: [string, Reques
   })
 }
 
-function checkedAddress(text: string, may_be_plain: boolean): URL {
+/** Throws an Error where a key would be sent in plain, or the address is none. */
+export function checkedAddress(text: string, may_be_plain: boolean): URL {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw new Error('The address of the gateway must be such as https://gateway.example.com (--url or GATEHOUSE_URL).')

@@ -19,20 +19,24 @@ Takes over another gateway: its providers, models, aliases and fallbacks into th
 limits and what they have spent into the store. Clients keep their keys. What the file has already stays as it is. Done again, it
 changes what the source has changed. Without --dry-run it says the same, and writes.
 
-  litellm   config.yaml, a dump of its database in SQL, or a directory with its tables as CSV or JSON
-  new-api   its file of SQLite, a dump of its database in SQL, or a directory with its tables as CSV or JSON
-  one-api   the same
+  litellm   config.yaml, a dump of its database in SQL, a directory with its tables as CSV or JSON, or the address of a running one
+  new-api   its file of SQLite, a dump of its database in SQL, a directory with its tables as CSV or JSON, or its address
+  one-api   the same, without an address
   bifrost   config.json, its file of SQLite, or a dump of its database in SQL
   portkey   a config in JSON, conf.json, or a directory with responses of its admin API
 
 Options:
   --dry-run               say line by line what would be carried, changed and dropped; write nothing
   --secrets <file>        write secrets that the source has in plain into a new environment file, for GATEHOUSE_ENV_FILE
+  --key <file>            a file with the key of the admin API of a running gateway (default: LITELLM_MASTER_KEY;
+                          NEW_API_ACCESS_TOKEN of the user NEW_API_USER, by default 1)
+  --insecure              allow plain http to another machine
 ${STORE_OPTIONS_HELP}
 
 Examples:
   gatehouse import litellm config.yaml --dry-run
   gatehouse import litellm litellm.sql --data-dir data
+  gatehouse import litellm https://litellm.example.com --key master-key --dry-run
   gatehouse import new-api one-api.db --data-dir data --secrets secrets.env
 `
 
@@ -42,14 +46,21 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     terminal,
     command: 'import',
     args,
-    flags: { 'dry-run': 'switch', secrets: 'text', config: 'text', 'data-dir': 'text' },
+    flags: {
+      'dry-run': 'switch',
+      secrets: 'text',
+      key: 'text',
+      insecure: 'switch',
+      config: 'text',
+      'data-dir': 'text',
+    },
     positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],
   })
   if (!given) return 0
   const [typed = '', from = ''] = given.positionals
   const name = SOURCES.find((one) => one === typed)
   if (name === undefined) throw new UsageError('import', unknownCommand(typed, SOURCES))
-  const draft = readImport(name, from, terminal)
+  const draft = await readImport(name, from, { given, terminal })
   const accounts = accountsOf(draft)
   const plan = planFile(draft, given, terminal)
   const isDryRun = given.has('dry-run')

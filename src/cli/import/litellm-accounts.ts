@@ -72,6 +72,7 @@ function settingsOf(draft: Draft, { members, budgets, to }: AccountParts): Impor
   const names = {
     rpm_limit: 'requests_per_minute',
     tpm_limit: 'tokens_per_minute',
+    tpd_limit: 'tokens_per_day',
     max_parallel_requests: 'concurrent_requests',
   } as const
   for (const [name, limit] of Object.entries(names)) {

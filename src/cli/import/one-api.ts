@@ -6,7 +6,7 @@ import { sha256 } from '../../kit/secret.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { type Draft, type Members, membersOf } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
-import { addressOf, presetKey } from './provider-parts.ts'
+import { addressOf, presetKey, variableIn } from './provider-parts.ts'
 import type { Row, Tables } from './sql-dump.ts'
 import { vendorTree } from './vendors.ts'
 
@@ -132,7 +132,10 @@ function providersOf(draft: Draft, members: Members): string[] {
     return [draft.provider(vendor, { ...tree, ...(key !== undefined && { key }) })]
   }
   return given.map((key) =>
-    draft.provider(vendor, { ...tree, key: draft.secret(key, { path, name: `${vendor}_API_KEY` }) }),
+    draft.provider(vendor, {
+      ...tree,
+      key: draft.secret(key, { path, name: `${vendor}_API_KEY`, variable: variableIn(key) }),
+    }),
   )
 }
 

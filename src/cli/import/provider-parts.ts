@@ -6,7 +6,8 @@ import type { Draft, Members } from './imported.ts'
 /** `os.environ/NAME` of LiteLLM, `env.NAME` of Bifrost, `${NAME}`. */
 const VARIABLE = /^(?:os\.environ\/|env\.)([A-Za-z_]\w*)$|^\$\{([A-Za-z_]\w*)\}$/
 
-const variableIn = (text: string): string | undefined => {
+/** The name of the variable that it names, if any. */
+export const variableIn = (text: string): string | undefined => {
   const [, first, second] = VARIABLE.exec(text) ?? []
   return first ?? second
 }

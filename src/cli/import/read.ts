@@ -1,4 +1,5 @@
 /** Reads a source with the reader of its gateway. */
+import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
 import { BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
 import { createDraft, type Draft, type SourceName } from './imported.ts'
@@ -6,6 +7,7 @@ import { LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
 import { readLiteLlmConfig } from './litellm-config.ts'
 import { ONE_API_TABLES, readOneApi } from './one-api.ts'
 import { PORTKEY_TABLES, readPortkeyConfig, readPortkeyTables } from './portkey.ts'
+import { isAddress, readRunning } from './running.ts'
 import { readSource } from './source.ts'
 import type { Tables } from './sql-dump.ts'
 
@@ -24,10 +26,16 @@ const READERS: Record<SourceName, Reader> = {
   portkey: { tables: PORTKEY_TABLES, readTree: readPortkeyConfig, readTables: readPortkeyTables },
 }
 
+type ImportParts = { given: Arguments; terminal: Terminal }
+
 /** Throws an Error that says what is wrong with the source, and where. */
-export function readImport(name: SourceName, from: string, terminal: Terminal): Draft {
+export async function readImport(name: SourceName, from: string, { given, terminal }: ImportParts): Promise<Draft> {
   const reader = READERS[name]
   const draft = createDraft(name)
+  if (isAddress(from)) {
+    reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
+    return draft
+  }
   const source = readSource(from, { cwd: terminal.cwd, names: reader.tables })
   if ('tree' in source) reader.readTree(draft, source.tree)
   else {

@@ -1,0 +1,231 @@
+/**
+ * Reads a running LiteLLM or New API by its admin API, as the rows of its tables. Its key is in a file or in the environment,
+ * never among the arguments. https://docs.litellm.ai/docs/proxy/virtual_keys, https://docs.newapi.pro/en/docs/api
+ */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { isRecord } from '../../kit/json.ts'
+import { checkedAddress } from '../admin-api.ts'
+import type { Arguments } from '../arguments.ts'
+import type { Terminal } from '../terminal.ts'
+import type { Draft, SourceName } from './imported.ts'
+import type { Row, Tables } from './sql-dump.ts'
+
+type Body = Record<string, unknown>
+type Running = {
+  draft: Draft
+  /** Throws an Error that names the path, without a secret. */
+  call(path: string, body?: object): Promise<unknown>
+}
+
+type Reader = {
+  /** The variable with the key. */
+  variable: string
+  headers(key: string, environment: Terminal['environment']): Record<string, string>
+  read(running: Running): Promise<Tables>
+}
+
+const READERS: Partial<Record<SourceName, Reader>> = {
+  litellm: {
+    variable: 'LITELLM_MASTER_KEY',
+    headers: (key) => ({ authorization: `Bearer ${key}` }),
+    read: readLiteLlm,
+  },
+  'new-api': {
+    variable: 'NEW_API_ACCESS_TOKEN',
+    // The user whose access token it is; 1 is the first administrator.
+    headers: (key, { NEW_API_USER }) => ({ authorization: key, 'new-api-user': NEW_API_USER || '1' }),
+    read: readNewApi,
+  },
+}
+
+const TIMEOUT_MILLISECONDS = 30_000
+const MAX_BYTES = 64 * 1024 * 1024
+const MOST_PAGES = 10_000
+const PAGE = 100
+
+export const isAddress = (from: string): boolean => /^https?:\/\//i.test(from)
+
+type Parts = { from: string; name: SourceName; given: Arguments; terminal: Terminal }
+
+export async function readRunning(draft: Draft, { from, name, given, terminal }: Parts): Promise<Tables> {
+  const reader = READERS[name]
+  if (!reader)
+    throw new Error(`${name} has no admin API that this import reads; give a file, see gatehouse import --help`)
+  const address = checkedAddress(from, given.has('insecure'))
+  const headers = reader.headers(keyOf(reader, given, terminal), terminal.environment)
+  return reader.read({ draft, call: (path, body) => call(address, { path, headers, body }) })
+}
+
+function keyOf({ variable }: Reader, given: Arguments, { cwd, environment }: Terminal): string {
+  const file = given.text('key')
+  const key = file === undefined ? environment[variable] : readKey(resolve(cwd, file), file)
+  if (key === undefined || key.trim() === '') {
+    throw new Error(`the admin API needs a key: --key <file>, or the variable ${variable}`)
+  }
+  if (!/^[\x21-\x7e]+$/.test(key.trim())) throw new Error('the key of the admin API must be one line without spaces')
+  return key.trim()
+}
+
+function readKey(path: string, name: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    throw new Error(`--key: ${name} cannot be read`)
+  }
+}
+
+type Sent = { path: string; headers: Record<string, string>; body: object | undefined }
+
+async function call(address: URL, { path, headers, body }: Sent): Promise<unknown> {
+  const at = `${address.href.replace(/\/+$/, '')}${path}`
+  const shown = `${address.host}${path.replace(/\?.*$/, '')}`
+  const response = await fetch(at, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    // A redirect would take the key elsewhere.
+    redirect: 'manual',
+    signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
+  }).catch(() => {
+    throw new Error(`nothing answers at ${address.host}`)
+  })
+  const text = await textOf(response, shown)
+  if (response.status === 401 || response.status === 403)
+    throw new Error(`${shown} refuses the key (${response.status})`)
+  if (!response.ok && /(database|db) (not )?connected/i.test(text)) throw new NoDatabase(`${shown} has no database`)
+  if (!response.ok) throw new Error(`${shown} answers with status ${response.status}`)
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error(`${shown} answers with something else than JSON`)
+  }
+}
+
+async function textOf(response: Response, shown: string): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > MAX_BYTES) throw new Error(`${shown} answers with more than ${MAX_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** LiteLLM without a database has models only. */
+class NoDatabase extends Error {}
+
+const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRecord) : [])
+const bodyOf = (value: unknown): Body => (isRecord(value) ? value : {})
+
+/** `path`: with what the number of the page is put behind. `of`: the rows of a page. An empty page is the last one. */
+async function allPages({ call }: Running, path: string, of: (body: Body) => Row[], pages?: string): Promise<Row[]> {
+  const rows: Row[] = []
+  for (let page = 1; page <= MOST_PAGES; page++) {
+    const body = bodyOf(await call(`${path}${page}`))
+    const found = of(body)
+    rows.push(...found)
+    const last = pages === undefined ? undefined : body[pages]
+    if (typeof last === 'number' ? page >= last : found.length < PAGE) return rows
+    if (found.length === 0) return rows
+  }
+  throw new Error(`${path.replace(/\?.*$/, '')} has more than ${MOST_PAGES} pages`)
+}
+
+async function readLiteLlm(running: Running): Promise<Tables> {
+  const { call, draft } = running
+  const models = bodyOf(await call('/model/info'))
+  draft.dropped('/model/info', 'it has no keys of providers, fallbacks, aliases and settings; import config.yaml too')
+  const tables: Tables = new Map([['LiteLLM_ProxyModelTable', rowsOf(models.data).map(withoutMasks)]])
+  const all = (path: string, member: string) =>
+    allPages(running, `${path}=${PAGE}&page=`, (body) => rowsOf(body[member]), 'total_pages')
+  try {
+    const keys = await all('/key/list?return_full_object=true&size', 'keys')
+    tables.set('LiteLLM_VerificationToken', keys.map(accountOf))
+    tables.set('LiteLLM_UserTable', (await all('/user/list?page_size', 'users')).map(accountOf))
+    tables.set('LiteLLM_TeamTable', rowsOf(await call('/team/list')).map(accountOf))
+    tables.set('LiteLLM_BudgetTable', rowsOf(await call('/budget/list')))
+  } catch (error) {
+    if (!(error instanceof NoDatabase)) throw error
+    draft.dropped('/key/list', 'it runs without a database, so it has no keys, teams and users')
+  }
+  return tables
+}
+
+/** Secrets are left out, or shown with asterisks; `model_info` has what LiteLLM knows of the model besides what was written. */
+function withoutMasks(row: Row): Row {
+  const params = Object.entries(bodyOf(row.litellm_params)).filter(
+    ([, value]) => value !== false && !(typeof value === 'string' && value.includes('****')),
+  )
+  const { mode, base_model } = bodyOf(row.model_info)
+  return {
+    model_name: row.model_name,
+    litellm_params: Object.fromEntries(params),
+    model_info: { ...(mode !== undefined && { mode }), ...(base_model !== undefined && { base_model }) },
+  }
+}
+
+/** The columns of the tables; an answer has computed members besides. */
+const COLUMNS = [
+  ...[
+    'token',
+    'key_alias',
+    'key_name',
+    'team_id',
+    'team_alias',
+    'user_id',
+    'user_alias',
+    'user_email',
+    'expires',
+    'blocked',
+  ],
+  ...['spend', 'models', 'rpm_limit', 'tpm_limit', 'tpd_limit', 'max_parallel_requests', 'max_budget', 'soft_budget'],
+  ...[
+    'budget_duration',
+    'budget_id',
+    'allowed_routes',
+    'aliases',
+    'config',
+    'permissions',
+    'metadata',
+    'model_max_budget',
+  ],
+  ...['organization_id', 'object_permission_id', 'router_settings', 'access_group_ids', 'policies'],
+]
+
+const accountOf = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([name]) => COLUMNS.includes(name)))
+
+async function readNewApi(running: Running): Promise<Tables> {
+  const list = (path: string) =>
+    allPages(running, `${path}?page_size=${PAGE}&p=`, (body) => {
+      if (body.success === false) throw new Error(`${path}: ${String(body.message ?? 'it is refused').slice(0, 200)}`)
+      const { data } = body
+      return rowsOf(isRecord(data) ? data.items : data)
+    })
+  const channels = await list('/api/channel/')
+  const users = await list('/api/user/')
+  const tokens = await list('/api/token/')
+  const self = bodyOf(bodyOf(await running.call('/api/user/self')).data).id
+  const others = users.filter(({ id }) => id !== self && !tokens.some(({ user_id }) => user_id === id))
+  if (others.length > 0) {
+    running.draft.dropped('/api/token/', `it lists the tokens of user ${self}; those of others are in the database`)
+  }
+  return new Map([
+    // Their keys are not listed.
+    ['channels', channels.map((row) => ({ ...row, key: `\${CHANNEL_${row.id}_KEY}` }))],
+    ['users', users],
+    ['tokens', await withKeys(running, tokens)],
+  ])
+}
+
+/** Newer versions list keys with asterisks, and show them to their owner only. */
+async function withKeys({ call }: Running, tokens: Row[]): Promise<Row[]> {
+  const masked = tokens.filter(({ key }) => typeof key === 'string' && key.includes('*'))
+  const shown: Body = {}
+  for (let at = 0; at < masked.length; at += PAGE) {
+    const ids = masked.slice(at, at + PAGE).map(({ id }) => id)
+    Object.assign(shown, bodyOf(bodyOf(bodyOf(await call('/api/token/batch/keys', { ids })).data).keys))
+  }
+  return tokens.map((row) => (masked.includes(row) ? { ...row, key: shown[String(row.id)] ?? null } : row))
+}
