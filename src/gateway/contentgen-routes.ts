@@ -22,7 +22,7 @@ export function contentgenRoutes(parts: ContentgenParts): Route[] {
   return modelMethodRoutes({
     generateContent: chatRoute(contentgenDialect('generateContent'), parts),
     streamGenerateContent: chatRoute(contentgenDialect('streamGenerateContent'), parts),
-    countTokens: jsonRoute(countTokensEndpoint(contentgenCount, parts.tokenizer), parts),
+    countTokens: jsonRoute(countTokensEndpoint(contentgenCount, parts), parts),
     embedContent: jsonRoute(embedContent, parts),
     batchEmbedContents: jsonRoute(batchEmbedContents, parts),
     predict: jsonRoute(imagePredictEndpoint(parts.images.whole), parts),

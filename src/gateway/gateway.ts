@@ -167,17 +167,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   })
   const mcp = createMcp({ ...shared, transport, stages, router, subscribers: observation.calls, version, clock })
   const chat = createChat({ tokenizer, clock })
-  const background = createBackground({
-    runs: store.responseRuns,
-    storedResponses,
-    conversations,
-    quota: quotas.responses,
-    pipeline,
-    chat,
-    callerOf: tokens.callerOf,
-    clock: storeClock,
-    log,
-  })
   const generation = await createGeneration({
     ...shared,
     onTaskChanged,
@@ -196,6 +185,16 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     workTracer: tracing?.workTracer,
     crashHook: parts.crashHook,
   })
+  const chatting = { pipeline, chat, storedResponses, conversations }
+  const background = createBackground({
+    ...chatting,
+    runs: store.responseRuns,
+    quota: quotas.responses,
+    callerOf: tokens.callerOf,
+    fileInputs: generation.routeParts.fileInputs,
+    clock: storeClock,
+    log,
+  })
   const { outputs, tasks, webhooks, files } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, ...generation, tasks: store.tasks, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
@@ -210,13 +209,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     routes: routeTable({
       ...reports,
       ...entry,
+      ...chatting,
       tokens,
       catalogue,
-      pipeline,
       tokenizer,
-      chat,
-      storedResponses,
-      conversations,
       background,
       embeddings,
       rerank: createRerank({ tokenizer }),

@@ -7,6 +7,7 @@ import type { Pipeline } from '../calls/pipeline.ts'
 import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
+import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
 import type { StoreImages } from '../families/images/image-routes.ts'
@@ -69,6 +70,7 @@ type GenerationParts = {
 /** The files of tokens, and what the upload of one is checked against. */
 type FileRouteParts = {
   files: Files
+  fileInputs: FileInputs
   quota: StorageQuota
   projectQuota: StorageQuota
   fileSettings(): FileSettings
@@ -154,7 +156,8 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     clock: storeClock,
     log,
   })
-  const routeParts = { ...filing, fileSettings, files: tokenFiles, images, storeImages, tasks, outputs }
+  const fileInputs = createFileInputs({ files: tokenFiles, max_bytes: () => settings.max_body_bytes })
+  const routeParts = { ...filing, fileSettings, fileInputs, files: tokenFiles, images, storeImages, tasks, outputs }
   return { files, outputs, tasks, webhooks, sweepFiles: tokenFiles.sweep, routeParts }
 }
 

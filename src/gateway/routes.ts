@@ -76,8 +76,8 @@ type TableParts = ChatRouteParts &
   }
 
 export function routeTable(parts: TableParts): Route[] {
-  const { storedResponses, conversations, background, tokenizer, settings, clock, version, tasks, ready } = parts
-  const responses = responsesDialect({ storedResponses, conversations, queue: background.submit, clock })
+  const { storedResponses, background, settings, clock, version, tasks, ready } = parts
+  const responses = responsesDialect({ ...parts, queue: background.submit })
   const calls: Route[] = [
     chatRoute(chatcompatDialect(settings), parts),
     textCompletionsRoute(parts),
@@ -85,9 +85,9 @@ export function routeTable(parts: TableParts): Route[] {
     chatRoute(compactDialect(responses, storedResponses), parts),
     ...responseRoutes(parts),
     ...conversationRoutes(parts),
-    jsonRoute(countTokensEndpoint(responsesCount(parts), tokenizer), parts),
+    jsonRoute(countTokensEndpoint(responsesCount(parts), parts), parts),
     chatRoute(messagesDialect(), parts),
-    jsonRoute(countTokensEndpoint(messagesCount, tokenizer), parts),
+    jsonRoute(countTokensEndpoint(messagesCount, parts), parts),
     jsonRoute(embeddingsEndpoint(parts.embeddings), parts),
     ...contentgenRoutes(parts),
     ...rerankEndpoints(parts.rerank).map((endpoint) => jsonRoute(endpoint, parts)),

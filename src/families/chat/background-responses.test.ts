@@ -1,6 +1,7 @@
 /** Limits of a token's background responses, and what a revoked token means for them. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
+import { NO_FILES } from '../../../test/kit/no-files.ts'
 import { testCall, testPipeline } from '../../../test/kit/pipeline.ts'
 import { NO_QUOTA } from '../../../test/kit/quota.ts'
 import { STOPPED } from '../../jobs/job-loop.ts'
@@ -103,6 +104,7 @@ function setUp({ waiting = 0, isRevoked = false, isSilent = false }: Given) {
     runs,
     storedResponses,
     conversations,
+    fileInputs: NO_FILES,
     quota: NO_QUOTA,
     pipeline,
     chat,

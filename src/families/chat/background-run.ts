@@ -18,16 +18,19 @@ import type { Json, JsonObject } from '../../spec/task.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Appending } from '../../store/responses/conversation-store.ts'
 import type { ResponseRun, ResponseRunStore } from '../../store/responses/response-store.ts'
+import type { FileInputs } from '../files/file-inputs.ts'
 import type { Chat } from './chat.ts'
 import type { Continued, Conversations } from './conversations.ts'
 import { createEventLog, type Notifications } from './response-events.ts'
 import { readStoredRequest } from './run-request.ts'
+import { sentItems } from './sent-items.ts'
 import type { StoredResponses } from './stored-responses.ts'
 
 export type RunParts = {
   runs: ResponseRunStore
   storedResponses: StoredResponses
   conversations: Conversations
+  fileInputs: FileInputs
   pipeline: Pipeline
   chat: Chat
   /** The caller that this token makes now; undefined: it was revoked since the request, or its project was disabled. */
@@ -143,7 +146,7 @@ type Generation = {
 
 /** Calls the model, and passes on the encoded response. */
 function generatorOf(
-  { storedResponses, conversations, pipeline, chat, clock }: RunParts,
+  { storedResponses, conversations, fileInputs, pipeline, chat, clock }: RunParts,
   { response: stored, request: body, last_number }: ResponseRun,
 ) {
   const { response_id: id, token_id, created_at: created, previous_id, response } = stored
@@ -193,8 +196,8 @@ function generatorOf(
     errorForClient: (thrown: unknown): unknown =>
       thrown instanceof GatewayError ? errorForClient(thrown, chatRequest, places) : thrown,
     async generate({ call, add, onStart }: Generation): Promise<void> {
-      const before = await conversationBefore()
-      const input = stored.input as unknown as InputItem[]
+      const items = { before: await conversationBefore(), input: stored.input as unknown as InputItem[] }
+      const { before, input } = await sentItems(items, fileInputs, call)
       const translated = translatedRequest({ ...clientRequest, input }, before, places)
       names = translated.names
       chatRequest = { ...translated.request, stream: true }

@@ -11,6 +11,8 @@ import { parseCount as parseMessagesCount } from '../../protocols/messages/clien
 import { CountRequest, MessagesError } from '../../protocols/messages/client/schema.ts'
 import { ResponsesRequest } from '../../protocols/responses/client/schema.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
+import type { FileInputs } from '../files/file-inputs.ts'
+import { messagesFiles } from '../files/file-references.ts'
 import type { Conversations } from './conversations.ts'
 import type { CountApi } from './count-tokens.ts'
 import { MODEL_PARAMETER } from './dialects/contentgen.ts'
@@ -39,6 +41,7 @@ export const messagesCount: CountApi = {
     response: MessagesCount,
     example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
   },
+  files: messagesFiles,
   parse: (body) => parseMessagesCount(body),
   passthrough: {
     ...messagesPassthrough,
@@ -74,6 +77,7 @@ export const contentgenCount: CountApi = {
 export function responsesCount(parts: {
   storedResponses: StoredResponses
   conversations: Conversations
+  fileInputs: FileInputs
   clock: Clock
 }): CountApi {
   const { family, path, operation, parse, read } = responsesDialect(parts)

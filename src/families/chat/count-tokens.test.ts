@@ -2,6 +2,7 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
+import { NO_FILES } from '../../../test/kit/no-files.ts'
 import { testPipeline } from '../../../test/kit/pipeline.ts'
 import { DEFAULT_SERVER } from '../../config/config.ts'
 import type { Context } from '../../http/context.ts'
@@ -89,7 +90,7 @@ describe('the route', () => {
     catalogue.replace([{ ...row, families: ['messages-compat'] }])
     const { pipeline, finished, recorded } = testPipeline({ catalogue, clock })
     const parts = { pipeline, settings, clock }
-    const route = jsonRoute(countTokensEndpoint(api ?? messagesCount, tokenizer), parts)
+    const route = jsonRoute(countTokensEndpoint(api ?? messagesCount, { tokenizer, fileInputs: NO_FILES }), parts)
     const context = {
       request: new Request('http://g.test/v1/messages/count_tokens?beta=true', {
         method: 'POST',

@@ -12,6 +12,8 @@ import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS } from '../../spec/error-lists.ts'
 import type { Operation } from '../../spec/operation.ts'
+import type { FileInputs } from '../files/file-inputs.ts'
+import type { MapFiles } from '../files/file-references.ts'
 import { chatFacts } from './facts.ts'
 import {
   assertAllowed,
@@ -30,6 +32,8 @@ export type CountApi = ErrorFormat & {
   operation: Operation
   /** The request as for a response; only its prompt is used. */
   parse(body: unknown, request: ClientRequest): ChatRequest | Promise<ChatRequest>
+  /** Where a body names files of the gateway. */
+  files?: MapFiles
   /** How the request passes to a provider of the same protocol; `minimalRequest` is for one that only such a provider understands. */
   passthrough?: ProtocolPassthrough
   encode(tokens: number): unknown
@@ -37,7 +41,7 @@ export type CountApi = ErrorFormat & {
 
 export function countTokensEndpoint(
   api: CountApi,
-  tokenizer: Tokenizer,
+  { tokenizer, fileInputs }: CountParts,
 ): JsonEndpoint<CountInput, CountWork, number, undefined> {
   const { family, path, operation, encodeError, errorStatus, errorSchema, encode } = api
   return {
@@ -48,10 +52,13 @@ export function countTokensEndpoint(
     ...(errorSchema ? { errorSchema } : {}),
     family: countingFamily(family, tokenizer),
     endpoint: family,
-    decode: (body, request) => read(api, body, request),
+    decode: async (body, request) =>
+      read(api, api.files ? await fileInputs.resolved(body, api.files, request) : body, request),
     encode: ({ answer }) => encode(answer),
   }
 }
+
+type CountParts = { tokenizer: Tokenizer; fileInputs: FileInputs }
 
 type CountInput = { clientRequest: ChatRequest; passthroughRequest: PassthroughRequest | undefined }
 type CountWork = { request: ChatRequest; passthroughRequest: PassthroughRequest | undefined; targets: Target[] }

@@ -9,7 +9,7 @@ import type { StoredPurpose } from '../../spec/file.ts'
 import type { FileFilter, FileRow, FileRowStore } from '../../store/files/file-row.ts'
 
 /** Whose file it is: a caller is one. */
-type FileOwner = { token_id: string; project_id?: string | undefined }
+export type FileOwner = { token_id: string; project_id?: string | undefined }
 
 export type NewFile = {
   owner: FileOwner
@@ -33,7 +33,7 @@ export type Files = {
   write(file: NewFile, body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<FileRow>
   newId(): string
   /** Throws `file_not_found`, also for a file of another token. */
-  find(file_id: string, owner: FileOwner): Promise<FileRow>
+  find(file_id: string, owner: FileOwner, param?: string): Promise<FileRow>
   /** Its bytes from `range.first` on, or all. Throws `file_not_found` where something else has removed them. */
   open(file: FileRow): Promise<StoredFile>
   read(file: FileRow, range?: Partial<ByteRange>): Promise<ReadableStream<Uint8Array>>
@@ -145,9 +145,9 @@ export function createFiles(parts: FilesParts): Files {
     },
   }
 
-  async function find(file_id: string, { token_id }: FileOwner): Promise<FileRow> {
+  async function find(file_id: string, { token_id }: FileOwner, param?: string): Promise<FileRow> {
     const file = isFileId(file_id) ? await store.find(file_id, now(), token_id) : undefined
-    if (!file) throw fileNotFound(file_id)
+    if (!file) throw fileNotFound(file_id, param)
     return file
   }
 

@@ -5,6 +5,7 @@ import { chatcompatWriter } from '../../../protocols/chatcompat/client/response.
 import { ChatChunk, ChatCompletion } from '../../../spec/chat-completion.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'
 import { withRoutingFields } from '../../../spec/routing-fields.ts'
+import { chatcompatFiles } from '../../files/file-references.ts'
 import type { Dialect } from './dialect.ts'
 
 type Settings = { delta_mirror: boolean }
@@ -27,6 +28,7 @@ export const chatcompatDialect = (settings: Settings): Dialect => ({
     example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'What is Gatehouse?' }] },
   },
   parse: parseChatRequest,
+  files: chatcompatFiles,
   passthrough: chatcompatPassthrough,
   writer: chatcompatWriter(settings),
 })

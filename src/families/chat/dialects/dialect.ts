@@ -7,6 +7,7 @@ import type { ProtocolPassthrough, ResponseEncoder, ResponseHead } from '../../.
 import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Operation } from '../../../spec/operation.ts'
+import type { MapFiles } from '../../files/file-references.ts'
 
 /** The form of a stream: its media type (default: server-sent events), and its keep-alive. */
 export type Framing = { content_type?: string; keep_alive: string }
@@ -45,6 +46,8 @@ export type Dialect = ErrorFormat & {
   framing?: Framing
   /** Decodes a body. Throws GatewayError that names the field and its rule. `client`: absent if no HTTP client sent it. */
   parse(body: unknown, client?: Pick<ClientRequest, 'header'>): ChatRequest
+  /** Where a body names files of the gateway; absent: nowhere, or `read` resolves them. */
+  files?: MapFiles
   /** Replaces `parse` where a request is more than its body. Throws as `parse` does. */
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>
   /** Accepts a request that is executed later; undefined for all others. Throws as `parse` does. */

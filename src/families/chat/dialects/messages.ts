@@ -11,6 +11,7 @@ import {
   MessagesRequest,
 } from '../../../protocols/messages/client/schema.ts'
 import type { Places } from '../../../protocols/shared/request-error.ts'
+import { messagesFiles } from '../../files/file-references.ts'
 import type { Dialect } from './dialect.ts'
 
 /** Anthropic's own keep-alive: "any number of ping events" may stand in a stream (API reference, streaming messages). */
@@ -40,6 +41,7 @@ export function messagesDialect(): Dialect {
     exact: ['input'],
     framing: PING,
     parse: (body) => parseMessages(body, places),
+    files: messagesFiles,
     passthrough: messagesPassthrough,
     writer: createMessagesEncoder,
     encodeError: encodeMessagesError,

@@ -34,7 +34,9 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Link } from '../../../spec/operation.ts'
 import { withRoutingFields } from '../../../spec/routing-fields.ts'
 import { usageFrom } from '../../../spec/usage.ts'
+import type { FileInputs } from '../../files/file-inputs.ts'
 import type { Continued, Conversations } from '../conversations.ts'
+import { type Items, sentItems } from '../sent-items.ts'
 import type { StoredResponses } from '../stored-responses.ts'
 import type { Deferred, Dialect } from './dialect.ts'
 
@@ -50,10 +52,14 @@ export type ReadResponse = {
   names: ToolNames
 }
 
+/** `sent`: what providers get, with the data of the files that `before` and `input` name. */
+type Decoded = ReadResponse & { sent: Items; refusal?: GatewayError }
+
 type DialectParts = {
   /** Absent: no response is stored, and no request continues another one. */
   storedResponses?: StoredResponses
   conversations?: Conversations
+  fileInputs: FileInputs
   /** Accepts a request for a response in the background; absent: none is accepted. */
   queue?(read: ReadResponse, call: Call): Promise<Deferred>
   clock: Clock
@@ -75,7 +81,7 @@ export const LINKS_TO_RESPONSE: Link[] = [
 /** Who sent a request, and over which connection. */
 type Origin = Pick<ClientRequest, 'caller' | 'message'>
 
-export function responsesDialect({ storedResponses, conversations, queue, clock }: DialectParts): Dialect {
+export function responsesDialect({ storedResponses, conversations, fileInputs, queue, clock }: DialectParts): Dialect {
   const places: Places = new WeakMap()
 
   /** The conversation that a request continues, and its items with references resolved. */
@@ -97,28 +103,29 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
     return { continued, before, input: storedResponses ? await storedResponses.resolved(own, token_id) : own }
   }
 
-  async function decode(body: unknown, origin: Origin): Promise<ReadResponse> {
+  async function decode(body: unknown, origin: Origin): Promise<Decoded> {
     const clientRequest = checkedRequest(body)
     const conversation = await conversationOf(clientRequest, origin)
-    const { before, input } = conversation
+    const sent = await sentItems(conversation, fileInputs, origin)
     // A text has no items that errors could name.
-    const resolved = typeof clientRequest.input === 'string' ? clientRequest : { ...clientRequest, input }
-    return { clientRequest, ...conversation, ...translatedRequest(resolved, before, places) }
+    const resolved = typeof clientRequest.input === 'string' ? clientRequest : { ...clientRequest, input: sent.input }
+    return { clientRequest, ...conversation, sent, ...translatedRequest(resolved, sent.before, places) }
   }
 
   /** The same, or a minimal request where only a provider of this protocol accepts it. */
-  async function decodeOrMinimal(body: unknown, origin: Origin): Promise<ReadResponse & { refusal?: GatewayError }> {
+  async function decodeOrMinimal(body: unknown, origin: Origin): Promise<Decoded> {
     try {
       return await decode(body, origin)
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || !isRecord(body) || !mayPass(body)) throw thrown
       const clientRequest = minimalClientRequest(body)
       const conversation = await conversationOf(clientRequest, origin)
-      const { before, input } = conversation
+      const sent = await sentItems(conversation, fileInputs, origin)
       return {
         clientRequest,
         ...conversation,
-        ...minimalTranslation(clientRequest, { before, input, places }),
+        sent,
+        ...minimalTranslation(clientRequest, { ...sent, places }),
         refusal: thrown,
       }
     }
@@ -211,16 +218,15 @@ export function responsesDialect({ storedResponses, conversations, queue, clock 
     async read(body, call) {
       const { message } = call
       const read = await decodeOrMinimal(body, call)
-      const { clientRequest, before, input, request, names, refusal } = read
+      const { clientRequest, before, input, sent, request, names, refusal } = read
       const storing = await storingFor(read, call)
       const store = storing?.store
       const passthroughState = emptyPassthroughState()
       const cache = message && addTo(message.conversations, { before, input, isStored: store !== undefined })
       const includes_encrypted = clientRequest.include?.includes('reasoning.encrypted_content') ?? false
       const passthroughParts = {
-        body: body as JsonRecord,
-        before,
-        input,
+        body: sent.input === input ? (body as JsonRecord) : { ...(body as JsonRecord), input: sent.input },
+        ...sent,
         isStored: store !== undefined,
         includes_encrypted,
         state: passthroughState,

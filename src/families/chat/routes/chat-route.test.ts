@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { NO_FILES } from '../../../../test/kit/no-files.ts'
 import { testPipeline } from '../../../../test/kit/pipeline.ts'
 import { DEFAULT_SERVER } from '../../../config/config.ts'
 import type { Context } from '../../../http/context.ts'
@@ -36,6 +37,7 @@ test('a stream that breaks is ended with its error before its usage is estimated
     pipeline,
     catalogue,
     chat: createChat({ tokenizer, clock }),
+    fileInputs: NO_FILES,
     settings: DEFAULT_SERVER,
     clock,
   })

@@ -10,6 +10,7 @@ import type { ResponseHead } from '../../../protocols/shared/protocol.ts'
 import { FieldNotAllowed } from '../../../providers/allowed/allowed.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../../spec/error-lists.ts'
+import type { FileInputs } from '../../files/file-inputs.ts'
 import { readMetadata, readUserField, requestedModel, takeRoutingFields } from '../../shared/call-options.ts'
 import { callStream, storedStream } from '../../shared/event-stream.ts'
 import type { RouteParts } from '../../shared/json-route.ts'
@@ -17,10 +18,10 @@ import type { Chat, ChatInput } from '../chat.ts'
 import type { Deferred, Dialect, Exchange } from '../dialects/dialect.ts'
 import { passthroughRequestFor } from '../passthrough.ts'
 
-export type ChatRouteParts = RouteParts & { chat: Chat; catalogue: Catalogue }
+export type ChatRouteParts = RouteParts & { chat: Chat; catalogue: Catalogue; fileInputs: FileInputs }
 
 export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
-  const { pipeline, chat, settings, clock } = parts
+  const { pipeline, chat, fileInputs, settings, clock } = parts
   const { family, has_routing_fields } = dialect
   const answer = { id_prefix: dialect.id_prefix }
   const bodyParts = { settings, clock, exact: dialect.exact }
@@ -121,7 +122,9 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       const { message, request } = context
       if (message) context.hold(message.bytes)
       const given = message ? message.body : await readJson(request, bodyLimits(context, 'media', bodyParts))
-      const body = authorized(given, context)
+      const checked = authorized(given, context)
+      const resolving = dialect.files ? fileInputs.resolved(checked, dialect.files, context) : checked
+      const body = resolving instanceof Promise ? await resolving : resolving
       const deferred = dialect.defer && (await dialect.defer(body, context))
       if (deferred) return accepted(deferred, context)
       const reading = read(body, context)

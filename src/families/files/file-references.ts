@@ -1,0 +1,89 @@
+/** Where requests of each chat API name files of the gateway, and the data that takes their place there. */
+import { isRecord } from '../../kit/json.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { isFileId } from './files.ts'
+
+export type FileData = { content_type: string; filename: string; base64: string }
+/** What takes the place of a named file; undefined: it stays, since it is only looked for. */
+type DataOf = (file_id: string, param: string) => FileData | undefined
+/** The same value where nothing in it has changed. */
+export type MapFiles = <T>(value: T, dataOf: DataOf) => T
+
+type MapPart = (part: unknown, at: string, dataOf: DataOf) => unknown
+
+/** The member as a list whose items are mapped; anything else stays. Nothing is copied but what leads to a change. */
+function mapList<T>(value: T, name: string, map: (item: unknown, index: number) => unknown): T {
+  const list = isRecord(value) ? value[name] : undefined
+  if (!Array.isArray(list)) return value
+  let changed: unknown[] | undefined
+  for (let index = 0; index < list.length; index++) {
+    const item = map(list[index], index)
+    if (item === list[index]) continue
+    changed ??= [...list]
+    changed[index] = item
+  }
+  return changed ? { ...value, [name]: changed } : value
+}
+
+const mapContents =
+  (list: string, contents: readonly string[], mapPart: MapPart): MapFiles =>
+  (body, dataOf) =>
+    mapList(body, list, (item, at) => {
+      let mapped = item
+      for (const name of contents)
+        mapped = mapList(mapped, name, (part, index) => mapPart(part, `${list}[${at}].${name}[${index}]`, dataOf))
+      return mapped
+    })
+
+const uriOf = ({ content_type, base64 }: FileData) => `data:${content_type};base64,${base64}`
+const isImage = ({ content_type }: FileData) => content_type.startsWith('image/')
+const isText = ({ content_type }: FileData) => /^(text\/|application\/(json|jsonl|xml)$)/.test(content_type)
+
+const mustBe = (what: string, param: string, { content_type }: FileData) =>
+  new GatewayError('invalid_value', `"${param}" must be the id of ${what}; the type of this file is ${content_type}.`, {
+    param,
+  })
+
+export const chatcompatFiles = mapContents('messages', ['content'], (part, at, dataOf) => {
+  if (!isRecord(part) || part.type !== 'file' || !isRecord(part.file)) return part
+  const { file_id, filename } = part.file
+  if (typeof file_id !== 'string' || !isFileId(file_id)) return part
+  const data = dataOf(file_id, `${at}.file.file_id`)
+  if (!data) return part
+  if (isImage(data)) return { type: 'image_url', image_url: { url: uriOf(data) } }
+  return { type: 'file', file: { filename: filename ?? data.filename, file_data: uriOf(data) } }
+})
+
+/** Also within the results of tools. */
+const mapBlock: MapPart = (block, at, dataOf) => {
+  if (!isRecord(block)) return block
+  if (block.type === 'tool_result')
+    return mapList(block, 'content', (inner, index) => mapBlock(inner, `${at}.content[${index}]`, dataOf))
+  const { type, source } = block
+  if ((type !== 'image' && type !== 'document') || !isRecord(source) || source.type !== 'file') return block
+  if (typeof source.file_id !== 'string' || !isFileId(source.file_id)) return block
+  const param = `${at}.source.file_id`
+  const data = dataOf(source.file_id, param)
+  if (!data) return block
+  const { content_type: media_type, base64 } = data
+  if (type === 'image' && !isImage(data)) throw mustBe('an image', param, data)
+  if (type === 'image' || media_type === 'application/pdf')
+    return { ...block, source: { type: 'base64', media_type, data: base64 } }
+  if (!isText(data)) throw mustBe('a PDF or a text', param, data)
+  const text = Buffer.from(base64, 'base64').toString()
+  return { ...block, source: { type: 'text', media_type: 'text/plain', data: text } }
+}
+
+export const messagesFiles = mapContents('messages', ['content'], mapBlock)
+
+/** Of messages, and of the outputs of tools. */
+export const responsesFiles = mapContents('input', ['content', 'output'], (part, at, dataOf) => {
+  if (!isRecord(part) || (part.type !== 'input_file' && part.type !== 'input_image')) return part
+  const { type, file_id, filename, ...rest } = part
+  if (typeof file_id !== 'string' || !isFileId(file_id)) return part
+  const data = dataOf(file_id, `${at}.file_id`)
+  if (!data) return part
+  if (type === 'input_image' && !isImage(data)) throw mustBe('an image', `${at}.file_id`, data)
+  if (isImage(data)) return { ...rest, type: 'input_image', image_url: uriOf(data) }
+  return { ...rest, type, filename: filename ?? data.filename, file_data: uriOf(data) }
+})

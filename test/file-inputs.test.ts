@@ -1,0 +1,205 @@
+/** Files of the gateway as inputs of calls: each client API, at vendors of each protocol, which never saw the file. */
+import { describe, expect, it } from 'bun:test'
+import { perTest } from './kit/per-test.ts'
+import { completion, type Vendor, whole } from './kit/vendor.ts'
+
+type Json = Record<string, unknown>
+
+const { open, vendorWith } = perTest()
+
+const PDF = Buffer.from('%PDF-1.7 of a test, with an end of its own')
+const PNG = Buffer.from('\x89PNG\r\n\x1a\nof a test', 'latin1')
+const TEXT = Buffer.from('A text of a test.')
+const ABSENT = `file-gh${'0'.repeat(24)}`
+
+const KINDS = {
+  chat: { base: {} },
+  responses: { base: { kind: 'responses-compat' as const } },
+  messages: { base: { kind: 'messages-compat' as const } },
+  contentgen: { base: { kind: 'contentgen-compat' as const } },
+}
+
+async function start(settings: Parameters<typeof open>[0] = {}) {
+  const vendors: Record<string, Vendor> = {}
+  const providers: NonNullable<typeof settings.providers> = {}
+  const models: NonNullable<typeof settings.models> = {}
+  for (const [name, { base }] of Object.entries(KINDS)) {
+    const vendor = vendorWith()
+    vendor.otherwise(whole({ error: { message: 'no' } }, { status: 400 }))
+    vendors[name] = vendor
+    providers[name] = { ...base, base_url: vendor.url, key: 'sk-vendor' }
+    models[`${name}/m`] = { targets: [{ provider: name, model: 'm' }] }
+  }
+  const gateway = await open({ providers, models, ...settings })
+  const secret = async () => (await gateway.instance.tokens.issue({ name: 'other' })).secret
+  async function upload(bytes: Uint8Array<ArrayBuffer>, name: string, headers: Record<string, string> = {}) {
+    const form = new FormData()
+    form.append('purpose', 'user_data')
+    form.append('file', new File([bytes], name))
+    return ((await (await gateway.call('/v1/files', { form, headers })).json()) as { id: string }).id
+  }
+  return { gateway, vendors, upload, secret }
+}
+
+/** A request of each client API that names a document and an image. */
+const REQUESTS: Record<string, { path: string; body(document: string, image: string): Json }> = {
+  'chat completions': {
+    path: '/v1/chat/completions',
+    body: (document, image) => ({
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'What is it?' },
+            { type: 'file', file: { file_id: document } },
+            { type: 'file', file: { file_id: image } },
+          ],
+        },
+      ],
+    }),
+  },
+  responses: {
+    path: '/v1/responses',
+    body: (document, image) => ({
+      input: [
+        {
+          role: 'user',
+          content: [
+            { type: 'input_file', file_id: document },
+            { type: 'input_image', file_id: image, detail: 'auto' },
+          ],
+        },
+      ],
+    }),
+  },
+  messages: {
+    path: '/v1/messages',
+    body: (document, image) => ({
+      max_tokens: 100,
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'document', source: { type: 'file', file_id: document } },
+            { type: 'image', source: { type: 'file', file_id: image } },
+          ],
+        },
+      ],
+    }),
+  },
+}
+
+describe.each(Object.entries(REQUESTS))('%s', (_, { path, body }) => {
+  it.each(Object.keys(KINDS))('sends the data of files to a %s vendor, not their ids', async (kind) => {
+    const { gateway, vendors, upload } = await start()
+    const [document, image] = [await upload(PDF, 'a.pdf'), await upload(PNG, 'b.png')]
+    await gateway.call(path, { json: { model: `${kind}/m`, ...body(document, image) } })
+    const sent = vendors[kind]?.requests[0]?.body ?? ''
+    expect(sent).toContain(PDF.toString('base64'))
+    expect(sent).toContain(PNG.toString('base64'))
+    expect(sent).not.toContain('file-gh')
+  })
+
+  it('refuses files of another token, and those that were deleted, before anything is sent', async () => {
+    const { gateway, vendors, upload, secret } = await start()
+    const image = await upload(PNG, 'b.png')
+    const theirs = await upload(PDF, 'a.pdf', { authorization: `Bearer ${await secret()}` })
+    const deleted = await upload(PDF, 'a.pdf')
+    await gateway.call(`/v1/files/${deleted}`, { method: 'DELETE' })
+    for (const document of [theirs, deleted, ABSENT]) {
+      const answer = await gateway.call(path, { json: { model: 'chat/m', ...body(document, image) } })
+      expect(answer.status).toBe(404)
+      const { error } = (await answer.json()) as { error: Json & { details?: Json } }
+      expect(error.code ?? error.details?.error_code).toBe('file_not_found')
+      expect(String(error.param ?? error.details?.param)).toEndWith('file_id')
+    }
+    expect(vendors.chat?.requests).toEqual([])
+  })
+
+  it('bounds the bytes of the files of one request, on both sides of the limit', async () => {
+    const { gateway, vendors, upload } = await start({ server: { max_body_bytes: 4_000 } })
+    const image = await upload(PNG, 'b.png')
+    const padded = (bytes: number) => Buffer.concat([PDF, Buffer.alloc(bytes - PDF.length, 'a')])
+    // Of 4,000 characters of base64, the image takes 24.
+    const [fits, exceeds] = [await upload(padded(2_982), 'a.pdf'), await upload(padded(2_983), 'a.pdf')]
+    await gateway.call(path, { json: { model: 'chat/m', ...body(fits, image) } })
+    expect(vendors.chat?.requests.length).toBe(1)
+    const answer = await gateway.call(path, { json: { model: 'chat/m', ...body(exceeds, image) } })
+    expect(answer.status).toBe(413)
+    expect(vendors.chat?.requests.length).toBe(1)
+  })
+})
+
+describe('POST /v1/messages', () => {
+  it('passes the ids of vendors unchanged', async () => {
+    const { gateway, vendors } = await start()
+    const json = { model: 'messages/m', ...REQUESTS.messages?.body('file_011CNha8iCJcU1wXNR6q4V8w', 'file_2') }
+    await gateway.call('/v1/messages', { json })
+    expect(vendors.messages?.requests[0]?.body).toContain('file_011CNha8iCJcU1wXNR6q4V8w')
+  })
+
+  it('sends a text as one, and names what a file must be', async () => {
+    const { gateway, vendors, upload } = await start()
+    const [text, image] = [await upload(TEXT, 'a.txt'), await upload(PNG, 'b.png')]
+    await gateway.call('/v1/messages', { json: { model: 'messages/m', ...REQUESTS.messages?.body(text, image) } })
+    expect(vendors.messages?.requests[0]?.json()).toMatchObject({
+      messages: [{ content: [{ source: { type: 'text', media_type: 'text/plain', data: String(TEXT) } }, {}] }],
+    })
+    for (const [document, picture, param] of [
+      [image, image, 'messages[0].content[0].source.file_id'],
+      [text, text, 'messages[0].content[1].source.file_id'],
+    ] as const) {
+      const answer = await gateway.call('/v1/messages', {
+        json: { model: 'messages/m', ...REQUESTS.messages?.body(document, picture) },
+      })
+      expect(answer.status).toBe(400)
+      expect(await answer.json()).toMatchObject({ error: { details: { error_code: 'invalid_value', param } } })
+    }
+  })
+
+  it('reads files in the results of tools', async () => {
+    const { gateway, vendors, upload } = await start()
+    const content = [{ type: 'image', source: { type: 'file', file_id: await upload(PNG, 'b.png') } }]
+    const messages = [
+      { role: 'user', content: 'Go.' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't1', name: 'look', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content }] },
+    ]
+    await gateway.call('/v1/messages', { json: { model: 'messages/m', max_tokens: 10, messages } })
+    expect(vendors.messages?.requests[0]?.body).toContain(PNG.toString('base64'))
+  })
+})
+
+describe('POST /v1/responses', () => {
+  it('stores the ids, and sends the data again when the response is continued', async () => {
+    const { gateway, vendors, upload } = await start()
+    vendors.chat?.otherwise(whole(completion('A boat.')))
+    const document = await upload(PDF, 'a.pdf')
+    const input = [{ role: 'user', content: [{ type: 'input_file', file_id: document }] }]
+    const first = await gateway.call('/v1/responses', { json: { model: 'chat/m', input } })
+    const { id } = (await first.json()) as { id: string }
+    const items = await (await gateway.call(`/v1/responses/${id}/input_items`)).text()
+    expect(items).toContain(document)
+    expect(items).not.toContain(PDF.toString('base64'))
+    const json = { model: 'chat/m', input: 'And now?', previous_response_id: id }
+    expect((await gateway.call('/v1/responses', { json })).status).toBe(200)
+    for (const { body } of vendors.chat?.requests ?? []) {
+      expect(body).toContain(PDF.toString('base64'))
+      expect(body).not.toContain(document)
+    }
+    await gateway.call(`/v1/files/${document}`, { method: 'DELETE' })
+    const gone = await gateway.call('/v1/responses', { json })
+    expect(await gone.json()).toMatchObject({ error: { code: 'file_not_found' } })
+  })
+
+  it('reads them in the background', async () => {
+    const { gateway, vendors, upload } = await start()
+    const document = await upload(PDF, 'a.pdf')
+    const input = [{ role: 'user', content: [{ type: 'input_file', file_id: document }] }]
+    const answer = await gateway.call('/v1/responses', { json: { model: 'chat/m', input, background: true } })
+    expect(answer.status).toBe(200)
+    gateway.clock.advance(2_000)
+    const { body } = (await vendors.chat?.request()) ?? { body: '' }
+    expect(body).toContain(PDF.toString('base64'))
+  })
+})
