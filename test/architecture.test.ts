@@ -27,6 +27,7 @@ const LAYERS = [
     'families/audio',
     'families/images',
     'families/mcp',
+    'families/passthrough',
     'site',
   ],
   ['admin'],

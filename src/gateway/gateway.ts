@@ -119,7 +119,6 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const transport = createTransport({ clock, log, environment, headersFor: tracing?.headersFor, lateReads })
   const sources = { environment, manual, catalogue, media, seen: store.models, transport }
   const supply = createSupply({ ...sources, clock, log, onRecovered: parts.is_idle ? undefined : router.recovered })
-
   const declare = (next: Config) => applyDeclared(next, { projects, tokens, log })
   const first_token = await startAccounts(config, { tokens, declare: parts.is_idle ? async () => {} : declare })
   await supply.apply(config)
@@ -219,6 +218,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       moderations: createModerations({ tokenizer }),
       mcp,
       ...generation.routeParts,
+      byName: { supply, config: () => live, ...stages },
       admin: [...administration.routes, ...(metering?.routes ?? [])],
       ...observation.readers,
       manual,

@@ -27,6 +27,7 @@ import { openRouterImagesEndpoint } from '../families/images/openrouter-endpoint
 import { type McpRouteParts, mcpRoutes } from '../families/mcp/routes/mcp-routes.ts'
 import { moderationsEndpoint } from '../families/moderations/endpoint.ts'
 import type { ModerationsFamily } from '../families/moderations/moderations.ts'
+import { type PassthroughRouteParts, passthroughRoutes } from '../families/passthrough/passthrough-routes.ts'
 import { rerankEndpoints } from '../families/rerank/endpoint.ts'
 import type { RerankFamily } from '../families/rerank/rerank.ts'
 import { jsonRoute } from '../families/shared/json-route.ts'
@@ -54,7 +55,8 @@ type TableParts = ChatRouteParts &
   LimitsRouteParts &
   FeedbackRouteParts &
   PlaygroundRouteParts &
-  McpRouteParts & {
+  McpRouteParts &
+  PassthroughRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -111,6 +113,7 @@ export function routeTable(parts: TableParts): Route[] {
   const routes: Route[] = [
     ...called,
     ...mcpRoutes(parts),
+    ...passthroughRoutes(parts),
     ...parts.admin,
     ...(parts.admin.some(({ admin }) => admin) ? playgroundRoutes(called, parts) : []),
     ...manualRoutes({ load: parts.manual, version }),

@@ -15,6 +15,7 @@ import type { VideoOrder } from '../spec/video-request.ts'
 import type { SpeechProvider, TranscriptionProvider } from './audio.ts'
 import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
+import type { DirectProvider } from './upstream/direct.ts'
 
 export type { Limits } from '../config/schema/limits-schema.ts'
 export type { ModelConfig } from '../config/schema/schema.ts'
@@ -267,6 +268,8 @@ export type Provider = {
   speech?: SpeechProvider
   transcription?: TranscriptionProvider
   images?: ImageProvider
+  /** Its paths that clients call by name; absent where the operator has allowed none. */
+  direct?: DirectProvider
   /** Absent where the operator has turned passthrough off. */
   passthrough?: PassthroughProvider
   /** Further APIs of the same vendor, whose clients are passed through too. */

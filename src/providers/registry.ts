@@ -19,6 +19,7 @@ import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/responses-settings.ts'
 import { createLazySandbox } from './sandbox.ts'
 import { type AdapterParts, settingsOf } from './settings.ts'
+import { type DirectAddress, directTo } from './upstream/direct.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
 import { createScrubbingTransport } from './upstream/transport.ts'
 
@@ -85,10 +86,31 @@ export function createProvider(given: ProviderParts): Provider {
     ...(config.fields?.allow ? { forwarded_fields: config.fields.allow } : {}),
     ...(preset?.takes_routing_fields || isRoutingHost(config.base_url) ? { takes_routing_fields: true as const } : {}),
     ...(otherPassthroughs.length > 0 ? { otherPassthroughs } : {}),
+    ...(config.passthrough_paths ? { direct: directTo(parts, addressOf(kind, parts)) } : {}),
     passthroughRules: { applies_to, allow },
     watchDeltas: transport.watchDeltas,
   }
   return ruled.listModels ? { ...ruled, listModels: onlyServed(ruled, ruled.listModels) } : ruled
+}
+
+/** Where requests to paths by name are sent, with the headers and the key of the kind. Throws an Error for any other kind. */
+function addressOf(kind: ProviderKind, parts: ProviderParts): DirectAddress {
+  switch (kind) {
+    case 'chatcompat':
+    case 'chatcompat-video':
+    case 'rerank-compat':
+      return settingsOf(parts)
+    case 'responses-compat':
+      return responsesSettings(parts)
+    case 'messages-compat': // its base URL as it is written, with the version
+      return { ...messagesSettings(parts), base_url: settingsOf(parts).base_url }
+    case 'contentgen-compat':
+      return contentgenSettings(parts)
+    default:
+      throw new Error(
+        `providers.${parts.id}.passthrough_paths: the kind ${kind} has none; add a provider without a kind, with base_url and key, or with the key in headers`,
+      )
+  }
 }
 
 /** Whether a base URL without a preset is that of a preset whose API routes by itself. */

@@ -42,10 +42,10 @@ export function servingProviders(models: Readonly<Record<string, ModelConfig>>):
 /** For a provider of the file: none if a model names it, or if its models may become known by discovery. */
 export function unusedWarnings(
   { id, listModels }: Provider,
-  { discover, preset = '' }: ProviderConfig,
+  { discover, preset = '', passthrough_paths }: ProviderConfig,
   serving: ReadonlySet<string>,
 ): ProviderWarning[] {
-  if (serving.has(id)) return []
+  if (serving.has(id) || passthrough_paths) return []
   const isListed = listModels !== undefined || Object.keys(presetModels(preset)).length > 0
   if (discover && isListed) return []
   const message = `providers.${id} serves no model: write ${isListed ? 'discover: true, or ' : ''}a model with a target of ${id}`

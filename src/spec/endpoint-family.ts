@@ -29,10 +29,11 @@ export const EndpointFamily = Type.Enum([...ENDPOINT_FAMILIES], {
 })
 export type EndpointFamily = (typeof ENDPOINT_FAMILIES)[number]
 
-/** Of what a call may be: of a family of models, or a call of a tool of an MCP server. */
-export const CALL_FAMILIES = [...ENDPOINT_FAMILIES, 'mcp'] as const
+/** Of what a call may be: of a family of models, a call of a tool of an MCP server, or of a path of a provider by name. */
+export const CALL_FAMILIES = [...ENDPOINT_FAMILIES, 'mcp', 'passthrough'] as const
 
 export const CallFamily = Type.Enum([...CALL_FAMILIES], {
-  description: 'A kind of request: that of a model, or `mcp` for tools of MCP servers.',
+  description:
+    'A kind of request: that of a model, `mcp` for tools of MCP servers, or `passthrough` for paths of providers.',
 })
 export type CallFamily = (typeof CALL_FAMILIES)[number]

@@ -18,6 +18,7 @@ export const TAGS: Record<string, string> = {
   'Videos, contentgen': 'Videos in the shape of the Gemini API: long-running operations.',
   '3D models': '3D models as tasks.',
   MCP: 'Tools, resources and prompts of MCP servers, by the Model Context Protocol.',
+  Passthrough: 'Paths of providers by name, where the configuration allows them.',
   Admin: 'The admin API: needs an admin token or a session, never an API token.',
   Gateway: 'The gateway itself: health, manual and this document.',
 }

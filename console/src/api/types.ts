@@ -551,7 +551,7 @@ export type IssuedToken = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -659,7 +659,7 @@ export type Project = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -714,7 +714,7 @@ export type ProjectChange = {
   name?: string | null | undefined
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -828,7 +828,7 @@ export type ProjectOrder = {
   name: string
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1386,7 +1386,7 @@ export type Token = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1442,7 +1442,7 @@ export type TokenChange = {
   name?: string | null | undefined
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1568,7 +1568,7 @@ export type TokenOrder = {
   name: string
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined

@@ -17,6 +17,7 @@ import { LedgerConfig } from './ledger-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
 import { McpConfig } from './mcp-schema.ts'
 import { MetricsConfig } from './metrics-schema.ts'
+import { PassthroughPath } from './passthrough-schema.ts'
 import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
 import { Passthrough, Quirks } from './quirks.ts'
@@ -93,6 +94,11 @@ export const ProviderConfig = section({
   health: optional(HealthConfig),
   outputs: oneOf(OUTPUT_MODES, "Copy finished files, or pass the provider's links through. Default copy."),
   passthrough: optional(Passthrough),
+  passthrough_paths: list(
+    PassthroughPath,
+    { minItems: 1, maxItems: 100 },
+    'What clients may call below /passthrough/<provider>; the first entry that fits a request counts. Default: nothing.',
+  ),
   private_addresses: flag('Files may be fetched from private and loopback addresses. Default false.'),
   discover: flag("Add models of the provider's list. Default false."),
 })

@@ -9,6 +9,8 @@ import type { Clock } from '../../kit/clock.ts'
 import { COMMENT_CHARACTERS, explanationText } from './explanation.ts'
 
 type StreamOptions = {
+  /** Default 200. */
+  status?: number
   headers?: Record<string, string>
   /** Default: server-sent events. */
   framing?: Framing | undefined
@@ -65,11 +67,12 @@ function respond(
   context: Context,
   options: StreamOptions & Ending,
 ): Response {
-  const { headers, framing, clock, onEnd } = options
+  const { status, headers, framing, clock, onEnd } = options
   context.note.stream = true
   return eventStream({
     ...silenceOf(context, options),
     batches,
+    ...(status === undefined ? {} : { status }),
     ...(headers ? { headers } : {}),
     ...(framing ? { framing } : {}),
     abort: () => context.leave(),
@@ -91,6 +94,8 @@ type EventStreamParts = {
   /** Unix milliseconds of the request's arrival: silence before the head counts too. Default: now. */
   arrived?: number
   headers?: Record<string, string>
+  /** Default 200. */
+  status?: number
   /** Default: server-sent events. */
   framing?: Framing
   /** Called when the client has left: must end a pending read of the source. */
@@ -119,9 +124,9 @@ const STREAM_HEADERS = {
  * stream without a buffer does that; a `direct` one was measured not to apply back-pressure to its source.
  */
 export function eventStream(parts: EventStreamParts): Response {
-  const { headers, framing: { content_type = EVENT_STREAM } = COMMENTS } = parts
+  const { status = 200, headers, framing: { content_type = EVENT_STREAM } = COMMENTS } = parts
   const body = new ReadableStream<Uint8Array>(new ClientStream(parts), PULLED)
-  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS, 'content-type': content_type } })
+  return new Response(body, { status, headers: { ...headers, ...STREAM_HEADERS, 'content-type': content_type } })
 }
 
 const PULLED = { highWaterMark: 0 }

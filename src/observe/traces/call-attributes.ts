@@ -24,6 +24,7 @@ const OPERATIONS: Record<CallFamily, string> = {
   '3d-generation': 'generate_content',
   'chatcompat-video': 'generate_content',
   mcp: 'execute_tool',
+  passthrough: 'passthrough',
 }
 
 export const operationOf = (family: CallFamily): string => OPERATIONS[family]

@@ -7,9 +7,10 @@ export type UpstreamRequest = {
   /** The operator's name of the provider, for messages and the log; neither ever contains the URL. */
   provider: string
   url: string
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers: Record<string, string>
-  body?: string | Uint8Array<ArrayBuffer>
+  /** A stream is read as the upstream reads it; its request cannot be repeated. */
+  body?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
   /** Aborted when the client has disconnected: the connection is closed at once, unless a whole response has begun (`LateReads`). */
   signal: Abortable
   timeouts: Required<Timeouts>
