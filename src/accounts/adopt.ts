@@ -34,8 +34,10 @@ type AdoptParts = {
 type Outcome = 'added' | 'changed' | 'same' | 'kept'
 export type Adopted = { kind: 'project' | 'token'; name: string; outcome: Outcome; why?: string }
 
-/** How much of what its source has counted is in the ledger. */
+/** How much of what its source has counted is in the ledger; and how much will be, of an import that is not through yet. */
 const USED_LABEL = 'import/spend'
+const NEXT_LABEL = 'import/spend-next'
+type Labels = Record<string, string>
 
 export async function adoptAccounts(
   { projects, tokens }: { projects: readonly AdoptedProject[]; tokens: readonly AdoptedToken[] },
@@ -62,15 +64,15 @@ const settingsOf = ({ settings }: Pick<AdoptedProject, 'settings'>) => ({
   ...readSettings(settings, 0),
 })
 
-/** The label of what is recorded stays, and what was revoked here stays so. */
+/** The labels of what is recorded stay, and what was revoked here stays so. */
 function changesOf<Row extends StoredToken | StoredProject>(
   present: Row,
   next: Partial<Row>,
   disabled: boolean,
 ): Partial<Row> {
   const { name: _, labels, ...rest } = next
-  const used = present.labels[USED_LABEL]
-  const kept = { ...labels, ...(used !== undefined && { [USED_LABEL]: used }) }
+  const own = Object.entries(present.labels).filter(([label]) => label === USED_LABEL || label === NEXT_LABEL)
+  const kept = { ...labels, ...Object.fromEntries(own) }
   return differing(present, { ...rest, labels: kept, disabled: present.disabled || disabled } as Partial<Row>)
 }
 
@@ -110,10 +112,9 @@ async function adoptProject(given: AdoptedProject, parts: AdoptParts): Promise<A
     }
     outcome = 'added'
   }
-  const recorded = Number(present?.labels[USED_LABEL] ?? 0)
-  if (await recordUsed({ id: project_id, token_id: '', project_id, used, recorded }, parts)) {
-    await projects.update(project_id, ({ labels }) => ({ labels: { ...labels, [USED_LABEL]: String(used) } }))
-  }
+  await recordUsed({ id: project_id, token_id: '', project_id, used, labels: present?.labels }, parts, (change) =>
+    projects.update(project_id, ({ labels }) => ({ labels: change(labels) })),
+  )
   return { ...adopted, outcome }
 }
 
@@ -154,10 +155,9 @@ async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopt
     await tokens.add(token, { ...auditOf(parts, 'token.create', token_id, project_id), after: shown(token) })
     outcome = 'added'
   }
-  const recorded = Number(present?.labels[USED_LABEL] ?? 0)
-  if (await recordUsed({ id: token_id, token_id, project_id, used, recorded }, parts)) {
-    await tokens.update(token_id, ({ labels }) => ({ labels: { ...labels, [USED_LABEL]: String(used) } }))
-  }
+  await recordUsed({ id: token_id, token_id, project_id, used, labels: present?.labels }, parts, (change) =>
+    tokens.update(token_id, ({ labels }) => ({ labels: change(labels) })),
+  )
   return { ...adopted, outcome }
 }
 
@@ -165,19 +165,41 @@ const secondsOf = ({ now_ms }: AdoptParts): number => Math.floor(now_ms / 1000)
 
 const shown = ({ hash: _, previous_hash: __, ...token }: StoredToken) => token
 
-type Spent = { id: string; token_id: string; project_id: string | null; used: number; recorded: number }
+type Spent = { id: string; token_id: string; project_id: string | null; used: number; labels: Labels | undefined }
+type Change = (labels: Labels) => Labels
 
 /**
- * What was spent since the last import; all of it where the source has begun a new window. The id of the entry has the sum, so
- * that an import that was interrupted does not charge it again. False: nothing is new.
+ * Records what was spent since the last import; all of it where the source has begun a new window. The sum is noted before its
+ * entry is written, so that an import after one that was interrupted writes the same entry, which changes nothing if it is there.
  */
-async function recordUsed({ id, token_id, project_id, used, recorded }: Spent, parts: AdoptParts): Promise<boolean> {
-  if (used === recorded || used <= 0) return false
-  const amount = toNano(used >= recorded ? used - recorded : used)
-  const entry: LedgerEntry = {
-    entry_id: `import:${id}:${toNano(used)}`,
+async function recordUsed(
+  { used, labels = {}, ...account }: Spent,
+  parts: AdoptParts,
+  change: (change: Change) => Promise<unknown>,
+): Promise<void> {
+  let recorded = Number(labels[USED_LABEL] ?? 0)
+  const end = async (sum: number): Promise<void> => {
+    await parts.store.ledger.append([entryOf(account, { from: recorded, to: sum }, parts)])
+    await change(({ [NEXT_LABEL]: _, ...rest }) => ({ ...rest, [USED_LABEL]: String(sum) }))
+    recorded = sum
+  }
+  const interrupted = Number(labels[NEXT_LABEL] ?? 0)
+  if (interrupted > 0) await end(interrupted)
+  if (used === recorded || used <= 0) return
+  await change((present) => ({ ...present, [NEXT_LABEL]: String(used) }))
+  await end(used)
+}
+
+function entryOf(
+  { id, token_id, project_id }: Omit<Spent, 'used' | 'labels'>,
+  { from, to }: { from: number; to: number },
+  { now_ms }: AdoptParts,
+): LedgerEntry {
+  const amount = toNano(to >= from ? to - from : to)
+  return {
+    entry_id: `import:${id}:${toNano(from)}:${toNano(to)}`,
     kind: 'adjustment',
-    at_ms: parts.now_ms,
+    at_ms: now_ms,
     call_id: 'import',
     token_id,
     project_id,
@@ -194,6 +216,4 @@ async function recordUsed({ id, token_id, project_id, used, recorded }: Spent, p
     cost: amount,
     price: null,
   }
-  await parts.store.ledger.append([entry])
-  return true
 }
