@@ -207,6 +207,24 @@ describe('gatehouse import new-api', () => {
   })
 })
 
+test('gatehouse import new-api leaves out tokens whose user or expiry is not known', async () => {
+  const source = database('one-api.db', {
+    channels: [channel({})],
+    users: [user({}), user({ id: 2, username: 'gone', deleted_at: '2026-01-01 00:00:00' })],
+    tokens: [
+      token({ user_id: 2, name: 'of nobody' }),
+      token({ id: 2, key: key('b'), user_id: 3, name: 'unknown' }),
+      token({ id: 3, key: key('c'), name: 'odd', expired_time: 'soon' }),
+    ],
+  })
+  const report = await importOf('new-api', source)
+  const whyOf = (name: string) => report.lines.find(({ from }) => from === `tokens[${name}]`)?.why
+  expect(whyOf('of nobody')).toBe('its user was deleted')
+  expect(whyOf('unknown')).toBe('its user is not in the source: dump the table users too')
+  expect(whyOf('odd')).toBe('its expiry is no time')
+  expect(report.accounts.map(({ kind }) => kind)).toEqual(['project'])
+})
+
 describe('gatehouse import one-api', () => {
   test('knows its own numbers of types, addresses and lists of models', async () => {
     const source = database('one-api.db', {

@@ -200,6 +200,47 @@ general_settings: { global_max_parallel_requests: 50 }
     }
   })
 
+  test('lets no key do more than before where its row is not as usual', async () => {
+    const key = (sign: string, row: object) => ({ token: sign.repeat(64), key_alias: sign, ...row })
+    const rows = [
+      key('a', { expires: '2020-01-01 00:00:00+00' }),
+      key('b', { expires: 'infinity' }),
+      key('c', { team_id: 'not-dumped' }),
+      key('d', { blocked: 'True' }),
+      key('e', { max_budget: 5, budget_duration: 'fortnight' }),
+      key('0', { expires: '2020-01-01 00:00:00.5 +0000 UTC' }),
+      key('f', { allowed_routes: ['/v1/audio/speech', '/audio/transcriptions'], expires: '2126-01-01 00:00:00.5+00' }),
+    ]
+    const source = write('tables.json', JSON.stringify({ LiteLLM_VerificationToken: rows }))
+    const report = await importOf('litellm', source)
+    const whyOf = (sign: string) => lineAt(report, `LiteLLM_VerificationToken[${sign}]`)?.why
+    expect(['a', 'b', '0'].map(whyOf)).toEqual(['it has expired', 'its expiry is no time', 'it has expired'])
+    expect(whyOf('c')).toBe('its team is not in the source: dump LiteLLM_TeamTable too')
+    expect(report.accounts.map(({ name }) => name)).toEqual(['d', 'e', 'f'])
+    const { out } = await gatehouse('token', ['list', '--json'])
+    const tokens = (JSON.parse(out) as { tokens: Record<string, unknown>[] }).tokens
+    const [d, e, f] = ['d', 'e', 'f'].map((name) => tokens.find((one) => one.name === name))
+    expect(d).toMatchObject({ disabled: true })
+    expect(e).toMatchObject({ budgets: [{ amount: 5, window: 'total' }] })
+    expect(f).toMatchObject({ families: ['audio-speech', 'audio-transcription'], expires_at: 4_922_899_200 })
+  })
+
+  test('writes each secret in one line, and none that has several', async () => {
+    const json = '{\n "type": "service_account",\n "key": "a\\nb"\n}'
+    const list = [
+      { model_name: 'a', litellm_params: { model: 'vertex_ai/gemini', vertex_credentials: json } },
+      {
+        model_name: 'b',
+        litellm_params: { model: 'vertex_ai/m', vertex_credentials: 'x\nGATEHOUSE_ADMIN_TOKEN=mine' },
+      },
+    ]
+    await importOf('litellm', write('config.json', JSON.stringify({ model_list: list })), '--secrets', 'secrets.env')
+    const text = readFileSync(join(directory, 'secrets.env'), 'utf8')
+    expect(text).not.toContain('GATEHOUSE_ADMIN_TOKEN')
+    const secrets = parseEnvironmentFile(text, 'secrets.env')
+    expect(Object.values(secrets).map((one) => JSON.parse(one))).toEqual([JSON.parse(json)])
+  })
+
   test('leaves a token revoked that was revoked here', async () => {
     await importOf('litellm', litellm('dump.sql'))
     await gatehouse('token', ['revoke', 'search-ci'])

@@ -16,7 +16,10 @@ export function uniqueName(draft: Draft, name_there: string): string {
 /** In unix seconds; the dates of databases are UTC. */
 export function timeOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
-  const iso = text.replace(' ', 'T')
-  const at = Date.parse(/(Z|[+-]\d\d(:?\d\d)?)$/.test(iso) ? iso : `${iso}Z`)
+  // PostgreSQL writes a zone as +00, and Go as " +0000 UTC".
+  const iso = text.replace(' ', 'T').replace(/(:\d\d(?:\.\d+)?) ?([+-]\d\d)(?::?(\d\d))?(?: [A-Z]+)?$/, zoned)
+  const at = Date.parse(/(Z|[+-]\d\d:\d\d)$/.test(iso) ? iso : `${iso}Z`)
   return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
 }
+
+const zoned = (_: string, time: string, hours: string, minutes = '00') => `${time}${hours}:${minutes}`

@@ -90,7 +90,9 @@ function readVirtualKey(draft: Draft, virtualKey: VirtualKey, models: BifrostMod
       : 'it has neither a value nor a hash'
     return draft.dropped(path, why)
   }
+  const hasExpiry = members.has('expires_at')
   const expires_at = timeOf(members.text('expires_at'))
+  if (hasExpiry && expires_at === undefined) return draft.dropped(path, 'its expiry is no time')
   if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(path, 'it has expired')
   const name = (members.text('name') ?? String(row.id)).slice(0, 100)
   const to = `token ${name}`

@@ -79,6 +79,7 @@ export function createDraft(source: SourceName): Draft {
     draft.lines.push(line)
   }
   const byText = new Map<string, string>()
+  const byName = new Map<string, Variable>()
   return {
     ...draft,
     mapped: (from, to) => add({ outcome: 'carried', from, to }),
@@ -87,7 +88,7 @@ export function createDraft(source: SourceName): Draft {
     secret(value, { path, name, variable }) {
       const base = variable ?? variableName(name)
       const isSame = (one: Variable) => (variable === undefined ? one.value === value : one.value === undefined)
-      const taken = (text: string) => draft.variables.find((one) => one.name === text)
+      const taken = (text: string) => byName.get(text)
       let chosen = base
       for (let number = 2; variable === undefined; number++) {
         const other = taken(chosen)
@@ -95,7 +96,9 @@ export function createDraft(source: SourceName): Draft {
         chosen = `${base}_${number}`
       }
       if (!taken(chosen)) {
-        draft.variables.push({ name: chosen, from: path, ...(variable === undefined && { value }) })
+        const added = { name: chosen, from: path, ...(variable === undefined && { value }) }
+        draft.variables.push(added)
+        byName.set(chosen, added)
       }
       return `\${${chosen}}`
     },
@@ -175,7 +178,7 @@ export function membersOf(draft: Pick<Draft, 'dropped'>, record: Record<string, 
     },
     flag(name) {
       const value = take(name)
-      return value === true || value === 1 || value === 't' || value === 'true' || value === '1'
+      return value === true || value === 1 || (typeof value === 'string' && /^(true|t|1|yes)$/i.test(value.trim()))
     },
     list(name) {
       const value = take(name)

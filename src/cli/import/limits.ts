@@ -74,9 +74,8 @@ export function budgetOf(draft: Draft, members: Members, { max, duration, soft, 
   const warn = soft === undefined ? undefined : members.number(soft)
   if (given === undefined && warn === undefined) return undefined
   const seconds = text === undefined ? undefined : durationSeconds(text)
-  if (text !== undefined && seconds === undefined) {
-    return void draft.dropped(members.at(duration), 'it is no duration, so the budget is left out')
-  }
+  if (text !== undefined && seconds === undefined)
+    draft.dropped(members.at(duration), 'it is no duration, so the budget has no end')
   const { window, share, isExact } = windowOf(seconds)
   const full = given ?? warn ?? 0
   const amount = Math.min(MAX_AMOUNT, Math.max(0, Number((full * share).toPrecision(12))))

@@ -150,15 +150,19 @@ function readKey(draft: Draft, row: Row, budgets: Budgets): undefined {
   const team = members.text('team_id')
   if (team === CONSOLE_TEAM) return draft.dropped(members.path, 'it is a session of the console of LiteLLM')
   const user = members.text('user_id')
+  const hasExpiry = members.has('expires')
   const expires_at = timeOf(members.text('expires'))
+  if (hasExpiry && expires_at === undefined) return draft.dropped(members.path, 'its expiry is no time')
   if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
+  const owner = team === undefined ? (user === undefined ? undefined : `user:${user}`) : `team:${team}`
+  const project = draft.projects.some(({ external_id }) => external_id === owner) ? owner : undefined
+  // Without the limits of its team it could do more than before.
+  if (team !== undefined && project === undefined)
+    return draft.dropped(members.path, `its team is not in the source: dump ${TEAMS} too`)
   const name = (alias ?? `key ${hash.slice(0, 8)}`).slice(0, 100)
   const to = `token ${name}`
   draft.mapped(members.path, `${to}, with its key`)
-  const owner = team === undefined ? (user === undefined ? undefined : `user:${user}`) : `team:${team}`
-  const project = draft.projects.some(({ external_id }) => external_id === owner) ? owner : undefined
-  if (owner !== undefined && project === undefined)
-    draft.dropped(members.at(team ? 'team_id' : 'user_id'), 'it is not in the source')
+  if (owner !== undefined && project === undefined) draft.dropped(members.at('user_id'), 'it is not in the source')
   const settings = settingsOf(draft, { members, budgets, to })
   const routes = routesOf(draft, members, to)
   draft.tokens.push({
@@ -187,6 +191,8 @@ const FAMILY_OF_ROUTE: readonly [RegExp, EndpointFamily][] = [
   [/rerank/, 'rerank'],
   [/images/, 'image-generation'],
   [/moderations/, 'moderations'],
+  [/audio\/speech/, 'audio-speech'],
+  [/audio\/trans/, 'audio-transcription'],
 ]
 
 /** A key that may not call models must not be able to after the import. */

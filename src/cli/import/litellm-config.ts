@@ -209,8 +209,10 @@ const ENTRY: Record<string, string> = {
   blocked: 'take a target out of service: gatehouse target disable',
 }
 
-const NO_FAMILY = ['audio_transcription', 'audio_speech', 'batch', 'realtime', 'ocr', 'search', 'vector_store']
+const NO_FAMILY = ['batch', 'realtime', 'ocr', 'search', 'vector_store']
 const FAMILIES: Record<string, string> = {
+  audio_speech: 'audio-speech',
+  audio_transcription: 'audio-transcription',
   embedding: 'embeddings',
   rerank: 'rerank',
   image_generation: 'image-generation',

@@ -55,6 +55,8 @@ const ADDRESSES: Record<string, string> = { siliconflow: 'https://api.siliconflo
 const QUOTA_A_DOLLAR = 500_000
 const ENABLED = 1
 const DISABLED = 2
+/** Of an expiry. */
+const NEVER = -1
 const MOST_KEYS = 100
 const MOST_MODELS = 1_000
 
@@ -182,7 +184,11 @@ function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
   const members = membersOf(draft, row, `tokens[${name}]`)
   const stored = members.text('key')
   if (stored === undefined) return draft.dropped(members.path, 'it has no key')
-  const expires = members.number('expired_time') ?? -1
+  // Without the quota and the status of its user it could do more than before.
+  if (!user) return draft.dropped(members.path, 'its user is not in the source: dump the table users too')
+  if (user.deleted_at) return draft.dropped(members.path, 'its user was deleted')
+  const expires = members.has('expired_time') ? members.number('expired_time') : NEVER
+  if (expires === undefined) return draft.dropped(members.path, 'its expiry is no time')
   if (expires >= 0 && expires * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
   const to = `token ${name}`
   // Clients send it with this prefix, which is not stored.
@@ -193,16 +199,16 @@ function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
     ? { budget: undefined, used: dollars(Math.max(0, members.number('used_quota') ?? 0)) }
     : quotaOf(draft, members, { left: 'remain_quota', to })
   members.take('remain_quota')
-  const group = members.text('group') || String(user?.group || 'default')
+  const group = members.text('group') || String(user.group || 'default')
   const models = modelsOf(draft, members, { group, groups, to })
   const addresses = addressesOf(draft, members, to)
-  const project = user === undefined ? undefined : `user:${row.user_id}`
+  const project = `user:${row.user_id}`
   const status = members.number('status') ?? ENABLED
   draft.tokens.push({
     external_id: `token:${row.id}`,
     hash: sha256(stored.startsWith('sk-') ? stored : `sk-${stored}`),
     name,
-    ...(project !== undefined && { project }),
+    project,
     settings: {
       ...(models && { models }),
       ...(addresses && addresses.length > 0 && { allowed_addresses: addresses }),

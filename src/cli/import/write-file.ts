@@ -89,7 +89,24 @@ export function writeSecrets(draft: Draft, name: string, cwd: string): number {
   const path = resolve(cwd, name)
   if (existsSync(path)) throw new Error(`--secrets: ${name} is there already; nothing was written`)
   const plain = draft.variables.filter(({ value }) => value !== undefined)
-  const lines = plain.map(({ name, value = '' }) => `${name}="${value.replaceAll(/[\\"]/g, '\\$&')}"\n`)
+  const lines = plain.map(({ name, from, value = '' }) => {
+    const text = oneLine(value)
+    // Not every reader of such files ends a value at its quote: a line of it would set another variable.
+    if (text === undefined) return `# ${name}: the value of ${from.replaceAll(CONTROL, ' ')} has several lines\n`
+    return `${name}="${text.replaceAll(/[\\"]/g, '\\$&')}"\n`
+  })
   writeFileSync(path, lines.join(''), { mode: 0o600, flag: 'wx' })
   return plain.length
+}
+
+const CONTROL = /\p{Cc}/gu
+
+/** JSON, such as the credentials of a service account, is the same in one line. Undefined: it has several. */
+function oneLine(value: string): string | undefined {
+  if (!/[\r\n\0]/.test(value)) return value
+  try {
+    return JSON.stringify(JSON.parse(value))
+  } catch {
+    return undefined
+  }
 }
