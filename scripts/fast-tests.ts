@@ -93,6 +93,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/responses-crash.test.ts': 7,
   'test/rivalry.test.ts': 54,
   'test/rolling-restart.test.ts': 40, // restarts gateways behind nginx, where it is installed
+  'test/rolling-upgrade.test.ts': 60, // upgrades three gateways behind nginx, and rolls them back
   'test/sandbox-3d.test.ts': 5,
   'test/sandbox-video.test.ts': 12,
   'test/sdk-answers.test.ts': 2,

@@ -1,5 +1,6 @@
 /** A real nginx for the tests, where it is installed. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -7,6 +8,24 @@ import { join } from 'node:path'
 export const NGINX = Bun.which('nginx', { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` })
 /** Debian: `apt-get install nginx-light`. */
 if (NGINX === null) process.stderr.write('Tests that need nginx are skipped: it is not installed.\n')
+
+/** That nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** The sample that we ship, before these gateways. */
+export function bySample(gateways: readonly number[], port: number): string {
+  const [first = ''] = /^ *server 127\.0\.0\.1:8787.*\n/m.exec(SAMPLE) ?? []
+  return SAMPLE.replace(/^ *server 127\.0\.0\.1:8788.*\n/m, '')
+    .replace(first, gateways.map((one) => first.replace('8787', String(one))).join(''))
+    .replace('listen 8080', `listen 127.0.0.1:${port}`)
+}
+const SAMPLE = readFileSync(join(import.meta.dir, '../../deploy/nginx/gatehouse.conf'), 'utf8')
 
 export type Nginx = {
   url: string

@@ -1,0 +1,125 @@
+/** Three gateways behind nginx, upgraded from the build of the schema before and rolled back to it, one by one, under load. */
+import { afterEach, describe, expect, it } from 'bun:test'
+import { MIGRATIONS } from '../src/store/migrate.ts'
+import { schemaOf } from '../src/store/store-schema.ts'
+import { bySample, freePort, NGINX, startNginx } from './kit/nginx.ts'
+import { checkOut, olderBuilds } from './kit/older-build.ts'
+import { SERVE_TOKEN, type ServeProcess } from './kit/serve-process.ts'
+import { type Closing, COMMAND, expectEntries, onPostgres, serveIn } from './kit/store-places.ts'
+
+const BUILD = Object.keys(MIGRATIONS).length
+const BUILDS = olderBuilds(1)
+const GATEWAYS = 3
+/** One calls, the other one streams. */
+const CLIENTS = 2
+/** Longer than a short stream, shorter than a long one. */
+const DRAIN_SECONDS = 2
+const SHORT = '@sandbox interval_ms=10 tokens=20'
+const LONG = '@sandbox interval_ms=100 tokens=2000'
+
+const closing: Closing = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function call(url: string, content: string, stream: boolean): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${SERVE_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'sandbox/general', stream, messages: [{ role: 'user', content }] }),
+  })
+}
+
+/** Calls and short streams until `act` has ended; what did not end well. */
+async function loadDuring(url: string, act: () => Promise<void>) {
+  const failures: string[] = []
+  let calls = 0
+  let isOver = false
+  const client = async (number: number): Promise<void> => {
+    const stream = number % 2 === 1
+    while (!isOver) {
+      calls++
+      const fault = await call(url, stream ? SHORT : 'Hello', stream).then(
+        async (response) => {
+          const text = await response.text()
+          const isWhole = response.status === 200 && (!stream || text.endsWith('data: [DONE]\n\n'))
+          return isWhole ? undefined : `${response.status} ${text.slice(-300)}`
+        },
+        (error: Error) => error.message,
+      )
+      if (fault !== undefined) failures.push(fault)
+    }
+  }
+  const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
+  try {
+    await act()
+  } finally {
+    isOver = true
+  }
+  await clients
+  return { calls, failures }
+}
+
+/** A stream that no deadline lets end by itself: it has begun. */
+async function longStream(url: string) {
+  const response = await call(url, LONG, true)
+  const reader = response.body?.getReader()
+  await reader?.read()
+  return async (): Promise<string> => {
+    let text = ''
+    for (;;) {
+      const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) return text
+      text += new TextDecoder().decode(value)
+    }
+  }
+}
+
+describe.skipIf(NGINX === null || BUILDS === undefined)('three gateways on one database', () => {
+  it('are upgraded and rolled back one by one behind nginx without a failed call or a lost entry', async () => {
+    const place = await onPostgres(closing, DRAIN_SECONDS)
+    const [build] = BUILDS ?? []
+    if (!build) throw new Error('there is no older build')
+    const { command: older, remove } = checkOut(build)
+    closing.push(remove)
+    const gateways: ServeProcess[] = []
+    for (let count = 0; count < GATEWAYS; count++) gateways.push(await serveIn(place, { command: older, closing }))
+    expect((await schemaOf(place.url)).database).toBe(build.schema)
+    const port = await freePort()
+    const proxy = await startNginx(
+      bySample(
+        gateways.map((gateway) => gateway.port),
+        port,
+      ),
+      port,
+    )
+    closing.push(proxy.stop)
+    let long = 0
+    /** A gateway is stopped once the one before serves again. */
+    const replaceAll = async (command: string): Promise<void> => {
+      for (const [index, gateway] of gateways.entries()) {
+        const ended = await longStream(gateway.url)
+        long++
+        gateway.child.kill('SIGTERM')
+        // At the deadline a stream ends with an error that says so, and with its entry in the ledger.
+        expect(await ended()).toContain('"error"')
+        expect(await gateway.child.exited).toBe(0)
+        gateways[index] = await serveIn(place, { command, closing, port: gateway.port })
+      }
+    }
+    let total = 0
+    for (const command of [COMMAND, older]) {
+      const { calls, failures } = await loadDuring(proxy.url, () => replaceAll(command))
+      expect({ failures, errors: failures.length > 0 ? await proxy.errors() : [] }).toEqual({
+        failures: [],
+        errors: [],
+      })
+      expect((await schemaOf(place.url)).database).toBe(BUILD)
+      expect(calls).toBeGreaterThan(GATEWAYS)
+      total += calls
+    }
+    for (const { child } of gateways) child.kill('SIGTERM')
+    expect(await Promise.all(gateways.map(({ child }) => child.exited))).toEqual([0, 0, 0])
+    await expectEntries(place, total + long)
+  }, 300_000)
+})
