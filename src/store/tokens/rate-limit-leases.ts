@@ -1,6 +1,6 @@
 /** Leases of rate limits in the database, shared by all gateways on it. */
-import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
+import { createInsert, createStatement } from '../fixed-statements.ts'
 import type { Write } from '../tables.ts'
 import { assertMoves } from '../tasks/due-times.ts'
 import {
@@ -14,8 +14,8 @@ import {
 
 /** A process may have used all it held until its lease lapsed: in windows up to this length, that counts. */
 const SHORT_WINDOW_MS = 60_000
-/** Bounds the parameters of a statement. */
-const ROWS_AT_ONCE = 500
+/** Bounds the parameters of a statement, and how many different statements there are. */
+const ROWS_AT_ONCE = 100
 /** The row that locks an exchange, so that two processes do not get the same rest. */
 const NOUN = 'rate limits'
 
@@ -24,31 +24,40 @@ export function rateLimitStore({ write }: Engine): RateLimitStore {
     exchange: (process_id, wishes, { now_ms, moves }, elsewhere) =>
       write(async (rows) => {
         await assertMoves(rows, moves)
-        const lock = { noun: NOUN, revision: 1 }
-        await rows
-          .insertInto('revisions')
-          .values(lock)
-          .onConflict((conflict) =>
-            conflict.column('noun').doUpdateSet({ revision: sql<number>`revisions.revision + 1` }),
-          )
-          .execute()
-        await rows.deleteFrom('rate_limit_leases').where('ends_ms', '<=', now_ms).execute()
+        await lockExchange(rows, [NOUN, 1])
+        await deleteEnded(rows, [now_ms])
         const inside = elsewhere === undefined ? undefined : await processesIn(rows, elsewhere)
         const leases: Lease[] = []
         for (let first = 0; first < wishes.length; first += ROWS_AT_ONCE) {
           const some = wishes.slice(first, first + ROWS_AT_ONCE)
           leases.push(...(await grant(rows, { process_id, wishes: some, now_ms, inside })))
         }
-        const { processes } = await rows
-          .selectFrom('rate_limit_leases')
-          .select(({ fn }) => fn.count<number>('process_id').distinct().as('processes'))
-          .where('renewed_ms', '>', now_ms - LEASE_LAPSES_MS)
-          .executeTakeFirstOrThrow()
+        const { rows: counted } = await countProcesses<{ processes: number }>(rows, [now_ms - LEASE_LAPSES_MS])
         const apart = inside === undefined ? 0 : await countApart(rows, [process_id, ...inside])
-        return { leases, processes: Math.max(1, Number(processes)), apart }
+        return { leases, processes: Math.max(1, Number(counted[0]?.processes)), apart }
       }),
   }
 }
+
+const lockExchange = createInsert({
+  table: 'revisions',
+  columns: ['noun', 'revision'],
+  after: 'on conflict (noun) do update set revision = revisions.revision + 1',
+})
+const deleteEnded = createStatement(() => 'delete from rate_limit_leases where ends_ms <= ?')
+const countProcesses = createStatement(
+  () => 'select count(distinct process_id) as processes from rate_limit_leases where renewed_ms > ?',
+)
+const findOthers = createStatement(
+  (counters) => `select * from rate_limit_leases
+    where counter in (${Array.from({ length: counters }, () => '?').join(', ')}) and process_id <> ?`,
+)
+const putLeases = createInsert({
+  table: 'rate_limit_leases',
+  columns: ['counter', 'process_id', 'held', 'used', 'window_ms', 'renewed_ms', 'ends_ms'],
+  after: `on conflict (counter, process_id) do update set
+    held = excluded.held, used = excluded.used, renewed_ms = excluded.renewed_ms, ends_ms = excluded.ends_ms`,
+})
 
 async function processesIn(rows: Write, counter: string): Promise<Set<string>> {
   const found = await rows.selectFrom('rate_limit_leases').select('process_id').where('counter', '=', counter).execute()
@@ -76,12 +85,7 @@ async function grant(rows: Write, { process_id, wishes, now_ms, inside }: Granti
   const names = wishes.map(({ counter }) => counter)
   const others = new Map<string, number>()
   const apart = new Map<string, number>()
-  const found = await rows
-    .selectFrom('rate_limit_leases')
-    .selectAll()
-    .where('counter', 'in', names)
-    .where('process_id', '<>', process_id)
-    .execute()
+  const { rows: found } = await findOthers<LeaseRow>(rows, [...names, process_id], names.length)
   for (const row of found) {
     const held = heldAt(row, now_ms)
     others.set(row.counter, (others.get(row.counter) ?? 0) + held)
@@ -102,37 +106,24 @@ async function grant(rows: Write, { process_id, wishes, now_ms, inside }: Granti
       .execute()
   }
   if (kept.length > 0) {
-    await rows
-      .insertInto('rate_limit_leases')
-      .values(kept.map(({ wish, lease }) => rowOf(process_id, { wish, held: lease.held, now_ms })))
-      .onConflict((conflict) =>
-        conflict.columns(['counter', 'process_id']).doUpdateSet(({ ref }) => ({
-          held: ref('excluded.held'),
-          used: ref('excluded.used'),
-          renewed_ms: ref('excluded.renewed_ms'),
-          ends_ms: ref('excluded.ends_ms'),
-        })),
-      )
-      .execute()
+    const values: unknown[] = []
+    for (const { wish, lease } of kept) addValues(values, process_id, { wish, held: lease.held, now_ms })
+    await putLeases(rows, values)
   }
   return granted.map(({ lease }) => lease)
 }
 
-function rowOf(
+/** In the order of the columns. */
+function addValues(
+  values: unknown[],
   process_id: string,
   { wish, held, now_ms }: { wish: LeaseWish; held: number; now_ms: number },
-): LeaseRow {
+): void {
   const { counter, window_ms, parts } = wish
-  return {
-    counter,
-    process_id,
-    held,
-    used: parts.map(([leaves_in_ms, amount]) => `${leaves_in_ms}:${amount}`).join(','),
-    window_ms,
-    renewed_ms: now_ms,
-    // A part leaves at the latest 1/128 of the window after it.
-    ends_ms: now_ms + LEASE_LAPSES_MS + Math.ceil(window_ms * (1 + 1 / 64)),
-  }
+  const used = parts.map(([leaves_in_ms, amount]) => `${leaves_in_ms}:${amount}`).join(',')
+  // A part leaves at the latest 1/128 of the window after it.
+  const ends_ms = now_ms + LEASE_LAPSES_MS + Math.ceil(window_ms * (1 + 1 / 64))
+  values.push(counter, process_id, held, used, window_ms, now_ms, ends_ms)
 }
 
 /** What another process holds: all of it while its lease is valid; then what it has used, until that leaves the window. */
