@@ -260,9 +260,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
     prepare(family, call, input) {
       const prepared = open(family, call, input)
-      const { model, work } = prepared
-      const { requested } = prepared.plan
-      return { model, requested, work, headers: headersOf(prepared), send: () => answer(prepared) }
+      return new SendableCall(prepared, headersOf(prepared), answer)
     },
 
     async run(family, call, input) {
@@ -273,13 +271,41 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
     prepareStream(family, call, input) {
       const prepared = open(family, call, input)
-      const { model, work } = prepared
-      const { requested } = prepared.plan
+      const { model, work, plan } = prepared
+      const { requested } = plan
       prepared.record.is_stream = true
       return { model, requested, work, headers: headersOf(prepared), send: () => stream(family, prepared) }
     },
 
     close: settlements.close,
+  }
+}
+
+type Headers = Record<string, string>
+type Answering<Work, Answer, M extends AnyMeter> = (
+  prepared: PreparedCall<Work, Answer, M>,
+) => Promise<Answered<Work, Answer, M>>
+
+/** A call with one answer, without closures. */
+class SendableCall<Work, Answer, M extends AnyMeter> implements Sendable<Work, Promise<Answered<Work, Answer, M>>> {
+  readonly model: CatalogueModel
+  readonly requested: CatalogueModel
+  readonly work: Work
+  readonly headers: Headers
+  readonly #prepared: PreparedCall<Work, Answer, M>
+  readonly #answer: Answering<Work, Answer, M>
+
+  constructor(prepared: PreparedCall<Work, Answer, M>, headers: Headers, answer: Answering<Work, Answer, M>) {
+    this.model = prepared.model
+    this.requested = prepared.plan.requested
+    this.work = prepared.work
+    this.headers = headers
+    this.#prepared = prepared
+    this.#answer = answer
+  }
+
+  send(): Promise<Answered<Work, Answer, M>> {
+    return this.#answer(this.#prepared)
   }
 }
 

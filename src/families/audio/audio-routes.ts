@@ -144,8 +144,9 @@ function transcriptRoute(task: TranscriptionCall['task'], parts: TranscriptRoute
   }
 
   async function whole(input: TranscriptionInput, context: Context): Promise<Response> {
-    const { headers, send } = pipeline.prepare(transcription.whole, context, input)
-    const { answer, usage } = await send()
+    const prepared = pipeline.prepare(transcription.whole, context, input)
+    const { headers } = prepared
+    const { answer, usage } = await prepared.send()
     const { response_format = 'json' } = input.request
     const text = response_format === 'text' ? `${answer.text}\n` : subtitles(answer, response_format)
     if (text === undefined) return jsonResponse({ ...answer, usage }, { context, clock, headers })

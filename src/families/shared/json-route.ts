@@ -37,8 +37,9 @@ export function jsonRoute<Input, Work, Answer, M extends AnyMeter>(
       readMetadata(context, body, endpoint)
       const input = await decode(body, context)
       try {
-        const { headers, send } = pipeline.prepare(family, context, input)
-        const { answer, usage, model: served } = await send()
+        const prepared = pipeline.prepare(family, context, input)
+        const { headers } = prepared
+        const { answer, usage, model: served } = await prepared.send()
         return jsonResponse(encode({ input, answer, usage, model: served.id }, context), { context, clock, headers })
       } catch (thrown) {
         throw errorForClient && thrown instanceof GatewayError ? errorForClient(thrown) : thrown

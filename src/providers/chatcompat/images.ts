@@ -41,11 +41,15 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
   })
   const origin = new URL(base_url).origin
 
-  const faultsOf = (model: string, response: UpstreamResponse): Faults => ({
-    ...upstream.faultsOf(model, response),
-    cut: () =>
-      new GatewayError('upstream_cut', `The upstream "${id}" ended its response before the image was complete.`),
-  })
+  function faultsOf(model: string, response: UpstreamResponse): Faults {
+    const faults = upstream.faultsOf(model, response)
+    return {
+      inAnswer: (payload) => faults.inAnswer(payload),
+      notUnderstood: (what, status) => faults.notUnderstood(what, status),
+      cut: () =>
+        new GatewayError('upstream_cut', `The upstream "${id}" ended its response before the image was complete.`),
+    }
+  }
 
   /** Reads the images of an order; nothing was sent yet, whatever fails here. */
   async function picturesOf({ request }: ImageCall, signal: AbortSignal): Promise<Picture[]> {

@@ -33,7 +33,9 @@ export function createContentgenCompat(parts: ContentgenParts): Provider {
   const upstream = createUpstream(parts, { errorFromResponse: refusalOf, errorFromBody: failureOf })
 
   const withBlocked = (faults: Faults): ContentgenFaults => ({
-    ...faults,
+    inAnswer: (payload) => faults.inAnswer(payload),
+    notUnderstood: (what, status) => faults.notUnderstood(what, status),
+    cut: () => faults.cut(),
     blocked: (reason) =>
       new GatewayError(
         'content_policy_violation',

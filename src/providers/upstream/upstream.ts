@@ -123,16 +123,17 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
   const cut = () =>
     new GatewayError('upstream_cut', `The upstream "${id}" ended its response in the middle, without a finish.`)
 
-  const faultsOf = (model: string, response: Pick<UpstreamResponse, 'headers'>): Faults => ({
-    inAnswer(payload) {
-      const error = toBodyError({ provider: id, model, payload, clock })
-      const upstream_request_id = requestIdOf(response.headers)
-      log.warn('upstream error in response body', { provider: id, model, error: error.code, upstream_request_id })
-      return error
-    },
-    notUnderstood,
-    cut,
-  })
+  function inAnswer(payload: unknown, model: string, response: Pick<UpstreamResponse, 'headers'>): GatewayError {
+    const error = toBodyError({ provider: id, model, payload, clock })
+    const upstream_request_id = requestIdOf(response.headers)
+    log.warn('upstream error in response body', { provider: id, model, error: error.code, upstream_request_id })
+    return error
+  }
+
+  const faultParts: FaultParts = { inAnswer, notUnderstood, cut }
+
+  const faultsOf = (model: string, response: Pick<UpstreamResponse, 'headers'>): Faults =>
+    new ResponseFaults(faultParts, model, response)
 
   /** Whether it came as events or as one body: some providers return one JSON body instead of a stream, or label it as one. */
   async function isStream(response: UpstreamResponse): Promise<boolean> {
@@ -215,6 +216,35 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
     streamToPass,
     readTokenCount,
     list,
+  }
+}
+
+type FaultParts = Pick<Faults, 'notUnderstood' | 'cut'> & {
+  inAnswer(payload: unknown, model: string, response: Pick<UpstreamResponse, 'headers'>): GatewayError
+}
+
+/** One object for each response, without closures: nearly none has a fault. */
+class ResponseFaults implements Faults {
+  readonly #parts: FaultParts
+  readonly #model: string
+  readonly #response: Pick<UpstreamResponse, 'headers'>
+
+  constructor(parts: FaultParts, model: string, response: Pick<UpstreamResponse, 'headers'>) {
+    this.#parts = parts
+    this.#model = model
+    this.#response = response
+  }
+
+  inAnswer(payload: unknown): GatewayError {
+    return this.#parts.inAnswer(payload, this.#model, this.#response)
+  }
+
+  notUnderstood(what: string, upstream_status?: number): GatewayError {
+    return this.#parts.notUnderstood(what, upstream_status)
+  }
+
+  cut(): GatewayError {
+    return this.#parts.cut()
   }
 }
 

@@ -16,9 +16,9 @@ export function textCompletionsRoute(parts: ChatRouteParts): Route {
   const completions = createTextCompletions(chat, clock)
 
   async function whole(input: TextCompletionInput, context: Context): Promise<Response> {
-    const { headers, send } = pipeline.prepare(completions.whole, context, input)
-    const { answer, usage } = await send()
-    return jsonResponse(answer.encode(usage), { context, clock, headers })
+    const prepared = pipeline.prepare(completions.whole, context, input)
+    const { answer, usage } = await prepared.send()
+    return jsonResponse(answer.encode(usage), { context, clock, headers: prepared.headers })
   }
 
   function streamed(input: TextCompletionInput, context: Context): Promise<Response> {

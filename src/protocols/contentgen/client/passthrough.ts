@@ -99,7 +99,12 @@ function createCounter({ head, faults }: PassthroughParts) {
   const reader = createAnswerReader({
     fallback: head,
     // A blocked prompt is handled before the reader.
-    faults: { ...faults, blocked: faults.notUnderstood },
+    faults: {
+      inAnswer: (payload) => faults.inAnswer(payload),
+      notUnderstood: (what, status) => faults.notUnderstood(what, status),
+      cut: () => faults.cut(),
+      blocked: (reason) => faults.notUnderstood(reason),
+    },
     one_call: false,
   })
   let counts: JsonRecord = {}
