@@ -229,9 +229,18 @@ export function parseRequestJson(text: string, hasLarge = true, names: readonly 
 const NONE: readonly string[] = []
 
 function hasMember(text: string, names: readonly string[]): boolean {
-  for (const name of names) if (text.includes(`"${name}"`)) return true
+  if (names.length === 0) return false
+  let quoted = quotedNames.get(names)
+  if (!quoted) {
+    quoted = names.map((name) => `"${name}"`)
+    quotedNames.set(names, quoted)
+  }
+  for (let at = 0; at < quoted.length; at++) if (text.includes(quoted[at] as string)) return true
   return false
 }
+
+/** Lists of names are constants: their quotes are not made for each text. */
+const quotedNames = new WeakMap<readonly string[], readonly string[]>()
 
 /** Each costs a hundred times what a plain number does. */
 const MAX_RAW_NUMBERS = 100_000

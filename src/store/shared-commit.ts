@@ -1,6 +1,6 @@
 /** One commit for all writes of one turn of the event loop, and of the time in which the one before goes to the disk. */
-import { sql } from 'kysely'
 import type { WriteOptions } from './engine.ts'
+import { createStatement } from './fixed-statements.ts'
 import type { Database, Write } from './tables.ts'
 
 /** One write takes some 0.1 ms. Meanwhile other processes wait for the lock, and this one's reads for the connection. */
@@ -69,16 +69,24 @@ async function plain(write: Write, job: Job): Promise<() => void> {
   return () => job.done(value as never)
 }
 
+const beginJob = createStatement(() => 'savepoint job')
+const releaseJob = createStatement(() => 'release job')
+const rollBackJob = createStatement(() => 'rollback to job')
+
 /** Only the failed job is rolled back. If SQLite has rolled back everything (a full disk), the savepoint is gone and all fail. */
 async function guarded(write: Write, job: Job): Promise<() => void> {
-  await sql`savepoint job`.execute(write)
+  await beginJob(write, [])
   try {
     const settle = await plain(write, job)
-    await sql`release job`.execute(write)
+    await releaseJob(write, [])
     return settle
   } catch (reason) {
-    await sql`rollback to job`.execute(write).catch(() => Promise.reject(reason))
-    await sql`release job`.execute(write)
+    try {
+      await rollBackJob(write, [])
+    } catch {
+      throw reason
+    }
+    await releaseJob(write, [])
     return () => job.failed(reason)
   }
 }

@@ -98,8 +98,17 @@ export const createTargetState = (id: string): TargetState => ({
   returned_at: 0,
 })
 
-/** `provider/model`, as logs and headers show it. */
-export const targetName = (of: { provider: { id: string }; model: string }): string => `${of.provider.id}/${of.model}`
+/** `provider/model`, as logs and headers show it. Each target keeps its name: several recorders of a call need it. */
+export function targetName(target: { provider: { id: string }; model: string }): string {
+  let name = names.get(target)
+  if (name === undefined) {
+    name = `${target.provider.id}/${target.model}`
+    names.set(target, name)
+  }
+  return name
+}
+
+const names = new WeakMap<object, string>()
 
 /** The same, with `#key` where the provider has several keys: what is remembered is remembered for that. */
 export const stateId = (target: { provider: Pick<Provider, 'id'>; model: string; key?: string }): string =>
