@@ -265,16 +265,15 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
     async run(family, call, input) {
       const prepared = open(family, call, input)
-      const answered = await answer(prepared)
-      return { requested: prepared.plan.requested, ...answered }
+      return { requested: prepared.plan.requested, ...(await answer(prepared)) }
     },
 
     prepareStream(family, call, input) {
       const prepared = open(family, call, input)
-      const { model, work, plan } = prepared
-      const { requested } = plan
-      prepared.record.is_stream = true
-      return { model, requested, work, headers: headersOf(prepared), send: () => stream(family, prepared) }
+      const { model, work, plan, record } = prepared
+      record.is_stream = true
+      const send = () => stream(family, prepared)
+      return { model, requested: plan.requested, work, headers: headersOf(prepared), send }
     },
 
     close: settlements.close,
