@@ -69,6 +69,16 @@ describe('a model with fallbacks', () => {
     expect([status, headers.get('retry-after')]).toEqual([429, '7'])
   })
 
+  it('keeps a limit that only the fallback has', async () => {
+    const limited = { rate_limits: { requests_per_minute: 1 } }
+    const { first, second, gateway, ask } = await setUp({ fallbacks: ['v/second'] }, limited)
+    first.otherwise(failure(500))
+    expect([(await ask()).status, (await ask()).status]).toEqual([200, 502])
+    expect(counts(first, second)).toEqual([2, 1])
+    gateway.clock.advance(61_000)
+    expect([(await ask()).status, counts(first, second)]).toEqual([200, [3, 2]])
+  })
+
   it('records the usage with the model that served', async () => {
     const { first, gateway, ask } = await setUp({ fallbacks: ['v/second'] })
     first.otherwise(failure(500))

@@ -19,10 +19,13 @@ export type Admission = {
     family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
     call: Gated<Work>,
   ): Promise<void> | undefined
-  /** Before a fallback takes over. Throws GatewayError. A promise where it has to wait. */
+  /**
+   * Before a fallback takes over, which has these gates; `passed`: those of the model before. Throws GatewayError. A promise
+   * where it has to wait.
+   */
   moveTo<Work>(
     family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
-    call: Admitting<Work>,
+    call: Gated<Work> & { passed: readonly Gate[] },
   ): Promise<void>
 }
 
@@ -122,10 +125,23 @@ export function createAdmission(): Admission {
       return undefined
     },
     async moveTo(family, call) {
-      const { holds } = call.record
+      const { record, gates, passed } = call
+      const { holds } = record
       if (!holds) return
       const request = requestOf(family, call) // notes the estimate, also where nothing is held
-      for (const hold of holds) await hold.moveTo(request)
+      const added: Hold[] = []
+      try {
+        for (const gate of gates) {
+          const hold = passed.includes(gate) ? undefined : await gate.admit(request)
+          if (hold) added.push(hold)
+        }
+        for (const hold of holds) await hold.moveTo(request)
+        if (record.holds === undefined && added.length > 0) throw gone() // the call has ended
+      } catch (thrown) {
+        undo(added)
+        throw thrown
+      }
+      holds.push(...added)
     },
   }
 }

@@ -7,12 +7,14 @@ import { GatewayError } from '../spec/error.ts'
 import type { Admission } from './admission.ts'
 import type { CallOptions } from './call.ts'
 import type { AnyMeter } from './family.ts'
+import type { Plans } from './plan.ts'
 import type { PreparedCall } from './prepared-call.ts'
 import { type AttemptPolicy, isFaultOfTarget, isNoneAvailable, mayTryNext } from './routing/outcome.ts'
 
 type FallbackParts = {
   catalogue: Pick<Catalogue, 'require'>
   admission: Pick<Admission, 'moveTo'>
+  plans: Pick<Plans, 'gatesOf'>
   clock: Clock
 }
 
@@ -24,7 +26,7 @@ type Fallbacks = {
 }
 
 /** For calls that may fall back. */
-export function createFallbacks({ catalogue, admission, clock }: FallbackParts): Fallbacks {
+export function createFallbacks({ catalogue, admission, plans, clock }: FallbackParts): Fallbacks {
   /** The next model of the list that the caller may use and that accepts the request. */
   function nextModel<Work, Answer, M extends AnyMeter>(
     names: string[],
@@ -51,7 +53,8 @@ export function createFallbacks({ catalogue, admission, clock }: FallbackParts):
     const { descriptor, record, meter } = prepared
     for (let next = nextModel(names, prepared); next; next = nextModel(names, prepared)) {
       try {
-        await admission.moveTo(descriptor, { ...next, record, meter })
+        const gates = plans.gatesOf(record.call.caller, next.model)
+        await admission.moveTo(descriptor, { ...next, record, meter, gates, passed: prepared.gates })
         prepared.replaceModel(next)
         return true
       } catch (thrown) {

@@ -110,7 +110,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const plans = parts.plans ?? createPlans({ catalogue, gates, clock })
   const admission = createAdmission()
   const execution = { ...parts, plans, attempts: createAttemptAdmission(gates), events }
-  const fallbacks = createFallbacks({ catalogue, admission, clock })
+  const fallbacks = createFallbacks({ catalogue, admission, plans, clock })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
   function open<Input, Work, Answer, M extends AnyMeter>(
