@@ -9,11 +9,13 @@ import { ENGINES } from '../../../test/kit/engines.ts'
 import { startPostgres } from '../../../test/kit/postgres.ts'
 import { UNDO_LAST } from '../../../test/kit/undo-migrations.ts'
 import { blankTask } from '../../families/tasks/lifecycle.ts'
+import { TAR_END, tarHead, tarPadding } from '../../kit/tar.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { openStore } from '../open-store.ts'
 import type { Store } from '../store.ts'
 import { schemaOf } from '../store-schema.ts'
 import { copyStore } from './copy-store.ts'
+import { MANIFEST, MANIFEST_HASH, sha256 } from './manifest.ts'
 import { checkBackup, restoreBackup } from './restore-backup.ts'
 import { writeBackup } from './write-backup.ts'
 
@@ -196,6 +198,29 @@ describe('a damaged backup', () => {
       writeFileSync(path, bytes)
       await expect(restoreBackup({ path, url: target, outputs: join(directory, 'new/outputs') })).rejects.toThrow(
         'cannot be used',
+      )
+      expect(existsSync(join(directory, 'new'))).toBe(false)
+    }
+  })
+
+  test('a backup that names what is no table of a store is refused, though its checksums are right', async () => {
+    const url = `sqlite:${join(directory, 'gatehouse.db')}`
+    await open(url)
+    const manifest = await writeBackup(parts(url))
+    const target = `sqlite:${join(directory, 'new/gatehouse.db')}`
+    const column = { name: 'name', type: 'text' }
+    for (const tables of [
+      [{ name: 'kysely_migration', columns: [column] }],
+      [{ name: 'pg_catalog.pg_authid', columns: [column] }],
+      [{ name: 'tokens', columns: [column, { name: 'other', type: 'text' }] }],
+    ]) {
+      const text = JSON.stringify({ ...manifest, tables, rows: {}, sha256: sha256('') })
+      const entry = (name: string, content: Buffer) =>
+        Buffer.concat([tarHead(name, content.length), content, tarPadding(content.length)])
+      const forged = [entry(MANIFEST, Buffer.from(text)), entry(MANIFEST_HASH, Buffer.from(sha256(text))), TAR_END]
+      writeFileSync(parts(url).path, Buffer.concat(forged))
+      await expect(restoreBackup({ path: parts(url).path, url: target, outputs: undefined })).rejects.toThrow(
+        /a store has no (table|column)/,
       )
       expect(existsSync(join(directory, 'new'))).toBe(false)
     }

@@ -10,6 +10,7 @@ import { StoreError } from '../store.ts'
 import { fillStore, loadRows } from './load-store.ts'
 import { type Manifest, verifyArchive } from './manifest.ts'
 import { decodeRow, type RowBatch, type RowSource } from './rows.ts'
+import { tablesOf } from './snapshot.ts'
 
 type RestoreParts = {
   path: string
@@ -30,6 +31,7 @@ export async function restoreBackup({ path, url, outputs }: RestoreParts): Promi
   try {
     const manifest = await verifyArchive(file, path)
     assertKnown(manifest, path)
+    await assertTables(manifest, path)
     const directory = manifest.outputs.files > 0 ? outputs : undefined
     if (directory !== undefined) await assertEmpty(directory)
     let is_placed = false
@@ -65,6 +67,20 @@ function assertKnown({ migration, schema, version }: Manifest, path: string): vo
   throw new StoreError(
     `The backup ${path} was written by Gatehouse ${version} with schema ${schema}, and this build knows ${build}: restore it with that version or a later one.`,
   )
+}
+
+/** The checksum is no signature: an archive that somebody else has made must not name what is no table of a store. */
+async function assertTables({ migration, tables }: Manifest, path: string): Promise<void> {
+  const known = new Map((await tablesOf(migration)).map(({ name, columns }) => [name, columns.map((one) => one.name)]))
+  for (const { name, columns } of tables) {
+    const names = known.get(name)
+    const unknown = names === undefined ? name : columns.find((one) => !names.includes(one.name))?.name
+    if (unknown === undefined) continue
+    const place = names === undefined ? 'table' : `column of ${name}`
+    throw new StoreError(
+      `The backup ${path} cannot be used: a store has no ${place} ${JSON.stringify(unknown)}. Nothing was changed.`,
+    )
+  }
 }
 
 async function assertEmpty(directory: string): Promise<void> {
