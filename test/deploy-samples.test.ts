@@ -4,6 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
+import { METADATA_NETWORKS } from '../src/config/check/metadata-hosts.ts'
+import { networkMatcher } from '../src/kit/address.ts'
 import { DEPLOY, findTool, runTool } from './deploy/tools.ts'
 import { NGINX } from './kit/nginx.ts'
 
@@ -23,6 +25,29 @@ async function expectAccepted(command: string[]): Promise<void> {
   const { code, out, err } = await runTool(command)
   expect({ code, text: code === 0 ? '' : out + err }).toEqual({ code: 0, text: '' })
 }
+
+describe('the network policy of the chart', () => {
+  type Block = { cidr: string; except?: string[] }
+  type Rule = { to: { ipBlock?: Block }[]; ports?: { port: number }[] }
+  const { egress } = parse(readFileSync(join(DEPLOY, 'helm/gatehouse/values.yaml'), 'utf8')).networkPolicy as {
+    egress: Rule[]
+  }
+  const mayConnect = (address: string, port: number) =>
+    egress.some(
+      ({ to, ports }) =>
+        (ports === undefined || ports.some((one) => one.port === port)) &&
+        to.some(
+          ({ ipBlock }) =>
+            ipBlock && networkMatcher([ipBlock.cidr])(address) && !networkMatcher(ipBlock.except ?? [])(address),
+        ),
+    )
+
+  it('leads to no metadata service, and to the DNS cache of the node', () => {
+    expect(METADATA_NETWORKS.filter((network) => mayConnect(network.replace(/\/.*/, ''), 80))).toEqual([])
+    expect([mayConnect('169.254.20.10', 53), mayConnect('169.254.20.10', 80)]).toEqual([true, false])
+    expect([mayConnect('203.0.113.7', 443), mayConnect('2001:db8::7', 443)]).toEqual([true, true])
+  })
+})
 
 describe('the sample for', () => {
   it.skipIf(NGINX === null)('nginx is accepted by nginx', async () => {

@@ -4,14 +4,16 @@ import type { FileConfig } from '../schema/schema.ts'
 
 type Violation = { path: (string | number)[]; part: 'value'; message: string }
 
-const isMetadataAddress = networkMatcher([
+/** The network policy of the chart leaves them out too. */
+export const METADATA_NETWORKS = [
   '169.254.0.0/16', // link-local; 169.254.169.254 at most clouds
   '168.63.129.16/32', // Azure
   '100.100.100.200/32', // Alibaba Cloud
   '192.0.0.192/32', // Oracle Cloud
   'fe80::/10',
   'fd00:ec2::254/128', // AWS
-])
+]
+const isMetadataAddress = networkMatcher(METADATA_NETWORKS)
 const METADATA_NAMES = ['metadata.google.internal', 'metadata', 'instance-data']
 
 /** `server.metadata_hosts` allows single hosts. Names are not resolved. */
