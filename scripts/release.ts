@@ -11,7 +11,7 @@ import { buildPackages } from './build-package.ts'
 import { ROOT } from './packaging/program.ts'
 import { provenance, sha256 } from './packaging/provenance.ts'
 import { billOfMaterials } from './packaging/sbom.ts'
-import { changesOf, checkVersion, writeVersion } from './packaging/version-files.ts'
+import { changesOf, checkVersion, uncommitted, writeVersion } from './packaging/version-files.ts'
 
 const OUT = join(ROOT, 'dist/release')
 const git = (...args: string[]) => execFileSync('git', ['-C', ROOT, ...args], { encoding: 'utf8' }).trim()
@@ -87,7 +87,7 @@ async function main([given, ...named]: string[]): Promise<void> {
   for (const target of targets)
     if (!Object.hasOwn(TARGETS, target))
       throw new Error(`${target}: no such target; there are ${Object.keys(TARGETS).join(', ')}`)
-  const changed = git('status', '--porcelain', '--untracked-files=no')
+  const changed = uncommitted(ROOT)
   if (changed !== '') throw new Error(`commit or undo these first, since a release is of a commit:\n${changed}`)
   const files = writeVersion({ root: ROOT, version, date: new Date().toISOString().slice(0, 10) })
   if (files.length > 0) git('commit', '--quiet', '--message', `chore: release ${version}`, '--', ...files)

@@ -1,7 +1,7 @@
 /** Contents of a release: equal archives of equal builds, checksums, the bill of materials, provenance, licences. */
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import Ajv from 'ajv'
@@ -10,7 +10,7 @@ import lock from '../package-lock.json' with { type: 'json' }
 import { hostTarget } from '../scripts/build-binary.ts'
 import { sha256 } from '../scripts/packaging/provenance.ts'
 import { billOfMaterials } from '../scripts/packaging/sbom.ts'
-import { changesOf, checkVersion, writeVersion } from '../scripts/packaging/version-files.ts'
+import { changesOf, checkVersion, uncommitted, writeVersion } from '../scripts/packaging/version-files.ts'
 import { makeRelease } from '../scripts/release.ts'
 
 const ROOT = join(import.meta.dir, '..')
@@ -27,6 +27,15 @@ type Bom = {
   serialNumber: string
 }
 const bom = billOfMaterials({ version, timestamp: '2026-11-24T12:00:00Z' }) as Bom
+
+it('a release is of a commit: a file that is not in it is named', () => {
+  const directory = join(root, 'of-a-commit')
+  execFileSync('git', ['init', '--quiet', directory])
+  expect(uncommitted(directory)).toBe('')
+  mkdirSync(join(directory, 'deploy/helm'), { recursive: true })
+  writeFileSync(join(directory, 'deploy/helm/secrets.yaml'), 'password: x')
+  expect(uncommitted(directory)).toBe('?? deploy/helm/secrets.yaml')
+})
 
 describe('the bill of materials', () => {
   it('has every package that is installed without development tools, once', () => {

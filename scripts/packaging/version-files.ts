@@ -1,4 +1,5 @@
 /** Writes the version of a release into the files that have it, and reads its section of the changelog. */
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -52,3 +53,7 @@ export function changesOf(root: string, version: string): string {
   if (body === '') throw new Error(`CHANGELOG.md says nothing of ${version}`)
   return `${body}\n`
 }
+
+/** What differs from the commit, new files included: a release packs whole directories, such as the chart. Empty: nothing. */
+export const uncommitted = (root: string): string =>
+  execFileSync('git', ['-C', root, 'status', '--porcelain', '--untracked-files=all'], { encoding: 'utf8' }).trimEnd()
