@@ -1,7 +1,8 @@
 /** Files through the whole gateway, with the official clients. */
 import { afterAll, describe, expect, it } from 'bun:test'
+import Anthropic from '@anthropic-ai/sdk'
 import OpenAI, { toFile } from 'openai'
-import { configOf } from './kit/gateway.ts'
+import { configOf, type TestGateway } from './kit/gateway.ts'
 import { perTest } from './kit/per-test.ts'
 import { openPort } from './kit/served.ts'
 
@@ -140,5 +141,177 @@ describe('POST /v1/files', () => {
       expect(await status('user_data', 1_000, isFirst)).toBe(200)
       expect(await status('user_data', 1_001, isFirst)).toBe('request_too_large')
     }
+  })
+})
+
+describe('the anthropic client', () => {
+  const anthropic = new Anthropic({ apiKey: port.token, baseURL: port.url.replace(/\/v1$/, ''), maxRetries: 0 })
+  const { files } = anthropic.beta
+
+  it('uploads a file, reads it, lists it and deletes it', async () => {
+    const file = await files.upload({ file: new File(['%PDF-1.7'], 'a.pdf', { type: 'application/pdf' }) })
+    expect(file).toMatchObject({ type: 'file', filename: 'a.pdf', mime_type: 'application/pdf', size_bytes: 8 })
+    expect([file.downloadable, file.expires_at]).toEqual([true, null])
+    expect(await files.retrieveMetadata(file.id)).toEqual(file)
+    expect(await (await files.download(file.id)).text()).toBe('%PDF-1.7')
+    expect((await files.list()).data).toContainEqual(file)
+    // The same file in the other form.
+    expect(await client.files.retrieve(file.id)).toMatchObject({ bytes: 8, purpose: 'user_data' })
+    expect(await files.delete(file.id)).toEqual({ id: file.id, type: 'file_deleted' })
+    const error = await failure(files.retrieveMetadata(file.id))
+    expect(error).toMatchObject({ status: 404, error: { type: 'error', error: { type: 'not_found_error' } } })
+  })
+
+  it('lists page by page, in both directions', async () => {
+    const token = await port.tokenFor(['*'])
+    const own = new Anthropic({ apiKey: token, baseURL: port.url.replace(/\/v1$/, ''), maxRetries: 0 }).beta.files
+    const ids: string[] = []
+    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.unshift((await own.upload({ file: new File(['x'], name) })).id)
+    const listed: string[] = []
+    for await (const { id } of own.list({ limit: 2 })) listed.push(id)
+    expect(listed).toEqual(ids)
+    const page = async (query: string) => {
+      const headers = { 'x-api-key': token, 'anthropic-version': '2023-06-01' }
+      const answer = await fetch(`${port.url}/files?${query}`, { headers })
+      const { data, ...rest } = (await answer.json()) as { data: { id: string }[]; has_more: boolean }
+      return { ids: data.map(({ id }) => id), has_more: rest.has_more }
+    }
+    expect(await page(`limit=2&after_id=${ids[1]}`)).toEqual({ ids: ids.slice(2, 4), has_more: true })
+    expect(await page(`limit=2&before_id=${ids[3]}`)).toEqual({ ids: ids.slice(1, 3), has_more: true })
+    expect(await page(`limit=3&before_id=${ids[3]}`)).toEqual({ ids: ids.slice(0, 3), has_more: false })
+  })
+
+  it('keeps a file as long as it says, and has no purposes', async () => {
+    const file = await files.upload({ file: new File(['a'], 'a'), expires_in_seconds: 3_600 })
+    expect(Date.parse(file.expires_at ?? '') - Date.parse(file.created_at)).toBe(3_600_000)
+    const form = formOf(['purpose', 'batch'], ['file', new File(['a'], 'a')])
+    const headers = { 'anthropic-version': '2023-06-01' }
+    const answer = await port.gateway.call('/v1/files', { form, headers })
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      type: 'error',
+      error: { type: 'invalid_request_error', details: { error_code: 'unsupported_parameter', param: 'purpose' } },
+    })
+  })
+})
+
+describe('what is stored', () => {
+  const post = (gateway: TestGateway, bytes: number, headers: Record<string, string> = {}) =>
+    gateway.call('/v1/files', {
+      form: formOf(['purpose', 'user_data'], ['file', new File(['a'.repeat(bytes)], 'a')]),
+      headers,
+    })
+  const codeOf = async (answer: Response) =>
+    answer.ok ? 200 : ((await answer.json()) as { error: { code: string } }).error.code
+
+  it('is bounded for each token, in files and bytes, on both sides of the limits', async () => {
+    const gateway = await open({ tokens: { models: ['*'], storage: { files: 2, file_bytes: 1_000 } } })
+    expect(await codeOf(await post(gateway, 1_001))).toBe('storage_quota_exceeded')
+    expect(await codeOf(await post(gateway, 999))).toBe(200)
+    expect(await codeOf(await post(gateway, 2))).toBe('storage_quota_exceeded')
+    expect(await codeOf(await post(gateway, 1))).toBe(200)
+    const refused = await post(gateway, 1)
+    expect(await refused.text()).toContain('tokens.storage.files')
+    const { data } = (await (await gateway.call('/v1/files')).json()) as { data: { id: string }[] }
+    expect(data.length).toBe(2)
+    await gateway.call(`/v1/files/${data[0]?.id}`, { method: 'DELETE' })
+    expect(await codeOf(await post(gateway, 1))).toBe(200)
+  })
+
+  it('is bounded for all tokens of a project together', async () => {
+    const gateway = await open({ files: { ...configOf().files, project_files: 2 } })
+    const project = await gateway.instance.projects.create({ name: 'team' })
+    const secretOf = async () => {
+      const { secret } = await gateway.instance.tokens.issue({ name: 'a', project_id: project.project_id })
+      return { authorization: `Bearer ${secret}` }
+    }
+    const [one, two] = [await secretOf(), await secretOf()]
+    expect(await codeOf(await post(gateway, 1, one))).toBe(200)
+    expect(await codeOf(await post(gateway, 1, two))).toBe(200)
+    const refused = await post(gateway, 1, one)
+    expect(await refused.text()).toMatch(/This project stores 2 files.*files\.project_files/)
+    expect(await codeOf(await post(gateway, 1))).toBe(200)
+  })
+
+  it('bounds a body that announces no length, while it arrives', async () => {
+    const gateway = await open({ tokens: { models: ['*'], storage: { file_bytes: 1_000_000 } } })
+    let sent = 0
+    const head = '--edge\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        controller.enqueue(sent === 0 ? Buffer.from(head) : Buffer.alloc(100_000))
+        sent += 100_000
+      },
+    })
+    const answer = await gateway.instance.fetch(
+      new Request('http://gatehouse.test/v1/files', {
+        method: 'POST',
+        body,
+        headers: {
+          authorization: `Bearer ${gateway.token}`,
+          'content-type': 'multipart/form-data; boundary=edge',
+        },
+      }),
+    )
+    expect(await codeOf(answer)).toBe('storage_quota_exceeded')
+    expect(sent).toBeLessThan(10_000_000)
+    expect(((await (await gateway.call('/v1/files')).json()) as { data: unknown[] }).data).toEqual([])
+  })
+
+  it.each([
+    ['a/../../etc/passwd', 'passwd'],
+    ['C:\\temp\\a.txt', 'a.txt'],
+    ['a\u0000\u0007b.txt', 'ab.txt'],
+    ['', 'unnamed'],
+    ['x'.repeat(300), 'x'.repeat(255)],
+    ['"; filename="b.html', '"; filename="b.html'],
+    ['日本語.txt', '日本語.txt'],
+  ])('has a name that leads nowhere: %p', async (given, name) => {
+    const gateway = await open()
+    const escaped = given.replace(/["\\]/g, '\\$&')
+    const body = `--edge\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nuser_data\r\n--edge\r\ncontent-disposition: form-data; name="file"; filename="${escaped}"\r\ncontent-type: text/html\r\n\r\n<script>alert(1)</script>\r\n--edge--\r\n`
+    const answer = await gateway.instance.fetch(
+      new Request('http://gatehouse.test/v1/files', {
+        method: 'POST',
+        body,
+        headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'multipart/form-data; boundary=edge' },
+      }),
+    )
+    const file = (await answer.json()) as { id: string; filename: string }
+    expect(file.filename).toBe(name)
+    const content = await gateway.call(`/v1/files/${file.id}/content`)
+    expect(content.headers.get('content-type')).toBe('application/octet-stream')
+    expect(content.headers.get('content-disposition')).toMatch(/^attachment; filename="[\w.-]+"$/)
+    expect(content.headers.get('content-security-policy')).toStartWith('sandbox;')
+  })
+
+  it('refuses forms without a file, with two, or with an unknown field', async () => {
+    const gateway = await open()
+    const file = ['file', new File(['a'], 'a')] as [string, File]
+    for (const [parts, code] of [
+      [[['purpose', 'batch']], 'missing_required_parameter'],
+      [[file], 'missing_required_parameter'],
+      [
+        [
+          ['purpose', 'batch'],
+          ['file', 'text'],
+        ],
+        'invalid_value',
+      ],
+      [
+        [
+          ['purpose', 'batch'],
+          ['file', new File([], 'a')],
+        ],
+        'invalid_value',
+      ],
+      [[['purpose', 'batch'], file, file], 'invalid_value'],
+      [[['purpose', 'batch'], file, ['other', '1']], 'unsupported_parameter'],
+      [[['purpose', 'batch'], file, ['expires_after', 'x'.repeat(5_000)]], 'invalid_value'],
+    ] as [[string, string | File][], string][]) {
+      const answer = await gateway.call('/v1/files', { form: formOf(...parts) })
+      expect([parts.map(([name]) => name), await codeOf(answer)]).toEqual([parts.map(([name]) => name), code])
+    }
+    expect(((await (await gateway.call('/v1/files')).json()) as { data: unknown[] }).data).toEqual([])
   })
 })

@@ -160,6 +160,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
 export const CHAT_ERRORS: ErrorCode[] = [
   ...MODEL_REQUEST_ERRORS,
   'unsupported_value',
+  'file_not_found',
   'context_length_exceeded',
   'content_policy_violation',
   ...UPSTREAM_ERRORS,

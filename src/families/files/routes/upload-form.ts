@@ -34,7 +34,7 @@ const MOST_FIELD_BYTES = 4 * 1024
 const MOST_FIELDS = 20
 const FORM_BYTES = 1024 * 1024
 const MOST_NAME_CHARACTERS = 255
-/** What is reserved at a time of a file whose length is not announced. */
+/** What is reserved in advance of a file whose length is not announced. */
 const RESERVED_BYTES = 8 * 1024 * 1024
 
 /** `read`: checks the fields and throws where they are wrong; called before the file where they stand before it. */
@@ -166,10 +166,13 @@ class Space {
   }
 
   async grow(bytes: number): Promise<void> {
-    while (bytes > this.#reserved) {
-      await this.#reserve({ rows: 0, bytes: RESERVED_BYTES })
-      this.#reserved += RESERVED_BYTES
-    }
+    if (bytes <= this.#reserved) return
+    const needed = bytes - this.#reserved
+    const ample = needed + RESERVED_BYTES
+    const fitting = await Promise.all(this.#quotas.map(({ id, quota }) => quota.fits(id, { rows: 0, bytes: ample })))
+    const more = fitting.every(Boolean) ? ample : needed
+    await this.#reserve({ rows: 0, bytes: more })
+    this.#reserved += more
   }
 
   release(): void {
@@ -181,5 +184,5 @@ class Space {
   }
 }
 
-/** What the boundaries and headers of the shortest form take: the file has at most the rest. */
-const FORM_OVERHEAD = 150
+/** What boundaries, headers and other fields may take of an announced body; what the file has beyond is reserved as it arrives. */
+const FORM_OVERHEAD = 8 * 1024
