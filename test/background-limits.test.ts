@@ -54,3 +54,39 @@ it.each([[false], [true]])(
     expect(vendor.requests).toHaveLength(2)
   },
 )
+
+it('a background response is stored where its model hedges calls', async () => {
+  const [first, second] = [startVendor(), startVendor()]
+  const gateway = await startGateway({
+    providers: { v: { base_url: first.url }, w: { base_url: second.url } },
+    models: { m: { targets: ['v', 'w'].map((provider) => ({ provider, model: 'm' })), routing: { hedge: true } } },
+  })
+  closing.push(() => gateway[Symbol.asyncDispose](), first.stop, second.stop)
+  first.otherwise((wire) => answerOf(wire)(wire))
+  const json = { model: 'm', messages: [{ role: 'user', content: 'hi' }], stream: true }
+  // So many calls show how long the target usually takes, and save up a hedge.
+  for (let earlier = 0; earlier < 25; earlier++) await (await gateway.chat(json)).text()
+  const slow = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  first.otherwise(async (wire) => {
+    asked.resolve()
+    await slow.promise
+    await answerOf(wire)(wire)
+  })
+  second.otherwise(() => slow.resolve())
+  const body = { model: 'm', input: 'hi', background: true }
+  const { id } = (await (await gateway.call('/v1/responses', { json: body })).json()) as { id: string }
+  await asked.promise
+  for (let step = 0; step < 20; step++) {
+    gateway.clock.advance(50)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  slow.resolve()
+  for (let status = ''; status !== 'completed'; ) {
+    gateway.clock.advance(50)
+    await new Promise((resolve) => setImmediate(resolve))
+    status = ((await (await gateway.call(`/v1/responses/${id}`)).json()) as { status: string }).status
+    expect(['queued', 'in_progress', 'completed']).toContain(status)
+  }
+  expect(second.requests).toHaveLength(0)
+})

@@ -204,6 +204,8 @@ function generatorOf(
       let failure: GatewayError | undefined
       const family: Chat['stream'] = {
         ...chat.stream,
+        // Nobody waits for its first byte; and of two attempts at once, that of the last writer would have to win.
+        is_hedged: false,
         beforeSend: () => onStart(writer.started()),
         encodeError(error) {
           failure = error
