@@ -28,6 +28,7 @@ const LAYERS = [
     'families/images',
     'families/mcp',
     'families/passthrough',
+    'families/batches',
     'site',
   ],
   ['admin'],

@@ -119,7 +119,7 @@ describe('a path that is not served', () => {
     ['/v1/file', '; did you mean /v1/files?'],
     ['/upload/v1beta/files', '; the path here is /v1/files'],
     ['/v1beta/cachedContents', '; Gatehouse does not serve cached contents yet'],
-    ['/v1/messages/batches', '; Gatehouse does not serve batches of messages yet'],
+    ['/v1/batch', '; did you mean /v1/batches?'],
     ['/v1/constructor', ''],
   ])('%s gets 404 and "%s"', async (path, hint) => {
     const response = await gateway.call(path, { json: {} })

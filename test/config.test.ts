@@ -8,6 +8,7 @@ import { parse } from 'yaml'
 import { ConfigError } from '../src/config/check/problem.ts'
 import {
   DEFAULT_ADMIN,
+  DEFAULT_BATCHES,
   DEFAULT_CACHE,
   DEFAULT_FILES,
   DEFAULT_LEDGER,
@@ -89,6 +90,7 @@ describe('without a file', () => {
       request_log: DEFAULT_REQUEST_LOG,
       responses: DEFAULT_RESPONSES,
       files: DEFAULT_FILES,
+      batches: DEFAULT_BATCHES,
       ledger: DEFAULT_LEDGER,
       providers: {},
       models: {},

@@ -20,6 +20,11 @@ await gateway.chat(
   },
 )
 
+const form = new FormData()
+form.append('purpose', 'batch')
+form.append('file', new File(['{}'], 'a.jsonl'))
+const { id: input_file_id }: { id: string } = await (await gateway.call('/v1/files', { form })).json()
+
 const taking = Object.entries(document.paths).flatMap(([path, methods]) => {
   const body = methods.post?.requestBody?.content['application/json']
   const answer = methods.post?.responses[200]?.content?.['application/json']
@@ -54,7 +59,8 @@ test.each(taking)('POST $path', async ({ path, schema, example, answer }) => {
     .replace('{conversation_id}', conversation)
     .replace('/mcp/{server}', '/mcp/sandbox')
   const headers: Record<string, string> = path.startsWith('/admin/') ? { authorization: `Bearer ${OWNER}` } : {}
-  const response = await gateway.call(url, { json: example as Json, headers })
+  const json = { ...(example as Json), ...(path === '/v1/batches' && { input_file_id }) }
+  const response = await gateway.call(url, { json, headers })
   if (path === '/v1/audio/speech') {
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'audio/mpeg'])
     return

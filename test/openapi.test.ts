@@ -67,11 +67,25 @@ async function storedConversation(): Promise<{ id: string; item: string }> {
   return { id, item: items.first_id }
 }
 
-async function uploadedFile(): Promise<string> {
+async function uploadedFile(purpose = 'user_data'): Promise<string> {
   const form = new FormData()
-  form.append('purpose', 'user_data')
+  form.append('purpose', purpose)
   form.append('file', new File(['Hi'], 'a.txt'))
   return ((await (await gateway.call('/v1/files', { form })).json()) as { id: string }).id
+}
+
+/** A batch, whatever its state, and a message batch that has ended. */
+async function someBatches(): Promise<{ batch: string; messages: string }> {
+  const input = { input_file_id: await uploadedFile('batch'), endpoint: '/v1/responses', completion_window: '24h' }
+  const { id: batch } = (await (await gateway.call('/v1/batches', { json: input })).json()) as { id: string }
+  const params = { model: 'sandbox/general', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] }
+  const json = { requests: [{ custom_id: 'a', params }] }
+  const { id: messages } = (await (await gateway.call('/v1/messages/batches', { json })).json()) as { id: string }
+  for (let turn = 0; turn < 10; turn++) {
+    await gateway.instance.batches.idle()
+    gateway.clock.advance(1_000)
+  }
+  return { batch, messages }
 }
 
 const schemaOf = (name: string, status: number): Json =>
@@ -89,6 +103,7 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'DELETE /v1/conversations/{conversation_id}',
     'DELETE /v1/conversations/{conversation_id}/items/{item_id}',
     'DELETE /v1/files/{file_id}',
+    'DELETE /v1/messages/batches/{message_batch_id}',
     'DELETE /v1/responses/{response_id}',
     'DELETE /v1/videos/{video_id}',
     'GET /',
@@ -106,6 +121,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1/3d/generations',
     'GET /v1/3d/generations/{task_id}',
     'GET /v1/3d/generations/{task_id}/content',
+    'GET /v1/batches',
+    'GET /v1/batches/{batch_id}',
     'GET /v1/conversations/{conversation_id}',
     'GET /v1/conversations/{conversation_id}/items',
     'GET /v1/conversations/{conversation_id}/items/{item_id}',
@@ -116,6 +133,9 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'GET /v1/images/generations/{task_id}',
     'GET /v1/images/generations/{task_id}/content',
     'GET /v1/limits',
+    'GET /v1/messages/batches',
+    'GET /v1/messages/batches/{message_batch_id}',
+    'GET /v1/messages/batches/{message_batch_id}/results',
     'GET /v1/models',
     'GET /v1/models/{model}',
     'GET /v1/responses/{response_id}',
@@ -139,6 +159,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/audio/speech',
     'POST /v1/audio/transcriptions',
     'POST /v1/audio/translations',
+    'POST /v1/batches',
+    'POST /v1/batches/{batch_id}/cancel',
     'POST /v1/chat/completions',
     'POST /v1/completions',
     'POST /v1/conversations',
@@ -153,6 +175,8 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'POST /v1/images/generations/{task_id}/cancel',
     'POST /v1/images/variations',
     'POST /v1/messages',
+    'POST /v1/messages/batches',
+    'POST /v1/messages/batches/{message_batch_id}/cancel',
     'POST /v1/messages/count_tokens',
     'POST /v1/moderations',
     'POST /v1/rerank',
@@ -231,7 +255,7 @@ test('an operation names its errors under their status, each with an example of 
       if (status === '200') continue
       const { schema = {}, examples: given = {} } = content?.['application/json'] ?? {}
       for (const [code, { value }] of Object.entries(given)) {
-        const isOverloaded = path === '/v1/messages' && code === 'server_is_overloaded'
+        const isOverloaded = /^\/v1\/messages(\/batches.*)?$/.test(path) && code === 'server_is_overloaded'
         const expected = isOverloaded ? 529 : ERRORS[code as keyof typeof ERRORS].status
         expect([code, String(expected)]).toEqual([code, status])
         expect(fits(schema, value)).toBe(true)
@@ -290,6 +314,7 @@ test('every documented operation exists, for HEAD too; public operations are mar
   const { id: response } = (await kept.json()) as { id: string }
   const { id: conversation, item } = await storedConversation()
   const file = await uploadedFile()
+  const { batch, messages } = await someBatches()
   // A conversation is deleted after its items.
   const last = ({ method, path }: { method: string; path: string }) =>
     method === 'DELETE' ? (path.endsWith('{conversation_id}') ? 2 : 1) : 0
@@ -309,6 +334,8 @@ test('every documented operation exists, for HEAD too; public operations are mar
       .replace('/mcp/{server}', '/mcp/sandbox')
       .replace('{response_id}', response)
       .replace('{file_id}', file)
+      .replace('{message_batch_id}', messages)
+      .replace('{batch_id}', batch)
       .replace('{conversation_id}', conversation)
       .replace('{item_id}', item)
       .replace(/(?<=^\/v1\/images\/.*)\{task_id\}/, image)

@@ -16,7 +16,7 @@ import type { LimitsConfig } from './schema/rate-limit-schema.ts'
 import type { RequestLogConfig } from './schema/request-log-schema.ts'
 import type { ModelConfig, ProviderConfig, Timeouts } from './schema/schema.ts'
 import type { StoreConfig } from './schema/store-schema.ts'
-import type { OutputsConfig, ResponsesConfig, TasksConfig } from './schema/task-schema.ts'
+import type { BatchesConfig, OutputsConfig, ResponsesConfig, TasksConfig } from './schema/task-schema.ts'
 import type { TelemetryConfig } from './schema/telemetry-schema.ts'
 import type { ValkeyConfig } from './schema/valkey-schema.ts'
 
@@ -101,6 +101,7 @@ export type Config = {
   outputs: OutputSettings
   responses: Required<ResponsesConfig>
   files: Required<FilesConfig>
+  batches: Required<BatchesConfig>
   cache: Required<CacheConfig>
   /** Of the installation. */
   rate_limits: RateLimits
@@ -221,6 +222,8 @@ export const DEFAULT_FILES: Required<FilesConfig> = {
   project_files: 100_000,
   project_bytes: 100 * 1024 * 1024 * 1024,
 }
+/** As Anthropic keeps results. The concurrency leaves most of a provider to interactive requests. */
+export const DEFAULT_BATCHES: Required<BatchesConfig> = { concurrency: 8, max_unfinished: 50, keep_days: 29 }
 
 /** A thousand long conversations or 200,000 short ones; a tenth of a small disk. */
 export const DEFAULT_STORAGE: Required<StorageQuotas> = {

@@ -18,8 +18,6 @@ import { createEmbeddings } from '../families/embeddings/embeddings.ts'
 import { createModerations } from '../families/moderations/moderations.ts'
 import { createRerank } from '../families/rerank/rerank.ts'
 import { callHeaders } from '../families/shared/call-headers.ts'
-import type { Tasks } from '../families/tasks/tasks.ts'
-import type { Webhooks } from '../families/tasks/webhooks.ts'
 import { createApp } from '../http/app.ts'
 import type { Peer } from '../http/live.ts'
 import { createLoad } from '../http/load.ts'
@@ -44,9 +42,10 @@ import type { Store, UsageStore } from '../store/store.ts'
 import { storeClockFor } from '../store/store-clock.ts'
 import { createAccounting } from './accounting.ts'
 import { apiRefusal, createAdministration } from './administration.ts'
+import { createCallRoute } from './call-route.ts'
 import { createControl } from './control.ts'
 import { createCallEntry } from './enter-call.ts'
-import { createGeneration } from './generation.ts'
+import { createGeneration, type Generation } from './generation.ts'
 import { createMcp } from './mcp.ts'
 import { createMetering } from './metering.ts'
 import { createObservation } from './observation.ts'
@@ -57,7 +56,7 @@ import { routeTable } from './routes.ts'
 import { createTelemetry } from './tracing.ts'
 import { watchAccounts } from './watch-accounts.ts'
 
-export type Gateway = {
+export type Gateway = Pick<Generation, 'tasks' | 'webhooks' | 'batches'> & {
   fetch(request: Request, peer?: Peer): Promise<Response>
   /** What is served now: providers in the order in which they were found, models by id. */
   summary(): { providers: Found[]; models: Model[] }
@@ -73,8 +72,6 @@ export type Gateway = {
   reload(config: Config): Promise<void>
   tokens: Tokens
   projects: Projects
-  tasks: Tasks
-  webhooks: Webhooks
   /** Writes the access log and counts the metrics of the requests that have ended, which otherwise takes some milliseconds. */
   flushRequests(): void
   usage: UsageStore['list']
@@ -133,14 +130,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { alerted: onRaised, taskChanged: onTaskChanged } = observation.readers.live
   const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock })
   const { ledger, alerts, attemptLimits, reports, stages } = accounting
-  const cache = createResponseCache({
-    store: store.cachedAnswers,
-    valkey,
-    sharedVectors: parts.is_idle ? undefined : await openSharedVectors(store, config, log),
-    settings: () => live.cache,
-    clock,
-    log,
-  })
+  const sharedVectors = parts.is_idle ? undefined : await openSharedVectors(store, config, log)
+  const caching = { store: store.cachedAnswers, valkey, sharedVectors, settings: () => live.cache }
+  const cache = createResponseCache({ ...caching, clock, log })
   const embeddings = createEmbeddings({ tokenizer })
   const watch = createAlertWatch({
     alerts,
@@ -183,6 +175,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     storeClock,
     workTracer: tracing?.workTracer,
     crashHook: parts.crashHook,
+    callRoute: createCallRoute(() => app),
+    callerOf: tokens.callerOf,
   })
   const chatting = { pipeline, chat, storedResponses, conversations }
   const background = createBackground({
@@ -194,7 +188,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock: storeClock,
     log,
   })
-  const { outputs, tasks, webhooks, files } = generation
+  const { outputs, tasks, webhooks, batches, files } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, ...generation, tasks: store.tasks, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
   const controls = control.routes({ supply, ...stages, attemptLimits, settings, tokens, projects, cache, outputs })
@@ -244,11 +238,13 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
   await Promise.all([tokens.start(), control.start(), cache.start(), !parts.is_idle && administration.start()])
-  if (!parts.is_idle) for (const work of [tasks, background, webhooks, cleaner, accounting, watch, load]) work.start()
+  if (!parts.is_idle)
+    for (const work of [tasks, background, webhooks, batches, cleaner, accounting, watch, load]) work.start()
   let discovery = supply.discover()
 
   async function drain(options: { deadline_ms: number }): Promise<void> {
     tasks.endWaits()
+    batches.announceStop()
     lateReads.close()
     observation.readers.live.close()
     await Promise.all([app.close(options), mcp.drain()])
@@ -277,6 +273,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     projects,
     tasks,
     webhooks,
+    batches,
     flushRequests: observation.flush,
     usage: store.usage.list,
     async reload(next) {
@@ -295,7 +292,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
-      const workers = [tasks, webhooks, background]
+      const workers = [tasks, webhooks, background, batches]
       await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop(), watch.stop()])
       await mcp.close({ deadline_ms })
       load.stop()

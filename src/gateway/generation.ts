@@ -7,12 +7,13 @@ import type { Pipeline } from '../calls/pipeline.ts'
 import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
+import { type Batches, createBatches } from '../families/batches/batches.ts'
+import type { CallRoute } from '../families/batches/call-line.ts'
 import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
 import type { StoreImages } from '../families/images/image-routes.ts'
 import { createImages, type Images } from '../families/images/images.ts'
-import type { CrashHook } from '../families/tasks/crash-points.ts'
 import type { Ending } from '../families/tasks/lifecycle.ts'
 import { baseUrlOf } from '../families/tasks/routes/request-parameters.ts'
 import { createGeneratedFileStore } from '../families/tasks/store-generated.ts'
@@ -34,9 +35,11 @@ import { createOutputs } from '../outputs/create-outputs.ts'
 import { openFileStore, outputDirectory } from '../outputs/file-store.ts'
 import type { FileStore, Outputs } from '../outputs/outputs.ts'
 import type { Media } from '../providers/media.ts'
+import type { Caller } from '../spec/token.ts'
 import type { Store } from '../store/store.ts'
 import { followedTasks } from './followed-tasks.ts'
 import type { Metering } from './metering.ts'
+import type { GatewayParts } from './parts.ts'
 
 type GenerationParts = {
   store: Store
@@ -64,7 +67,10 @@ type GenerationParts = {
   log: Log
   /** A task was added or has changed. */
   onTaskChanged(task: LiveTask): void
-  crashHook: CrashHook | undefined
+  crashHook: GatewayParts['crashHook'] | undefined
+  /** Handles a request of the gateway's own as one of a caller. */
+  callRoute: CallRoute
+  callerOf(token_id: string): Promise<Caller | undefined>
 }
 
 /** The files of tokens, and what the upload of one is checked against. */
@@ -76,14 +82,22 @@ type FileRouteParts = {
   fileSettings(): FileSettings
 }
 
-type Generation = {
+export type Generation = {
   files: FileStore
   outputs: Outputs
   tasks: Tasks
   webhooks: Webhooks
   /** Removes a batch of the files that have expired; false: nothing is left. */
   sweepFiles(): Promise<boolean>
-  routeParts: FileRouteParts & { images: Images; storeImages: StoreImages; tasks: Tasks; outputs: Outputs }
+  batches: Batches
+  routeParts: FileRouteParts & {
+    images: Images
+    storeImages: StoreImages
+    tasks: Tasks
+    outputs: Outputs
+    batches: Batches
+    fileStore: FileStore
+  }
 }
 
 export async function createGeneration(parts: GenerationParts): Promise<Generation> {
@@ -157,8 +171,21 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     log,
   })
   const fileInputs = createFileInputs({ files: tokenFiles, max_bytes: () => settings.max_body_bytes })
-  const routeParts = { ...filing, fileSettings, fileInputs, files: tokenFiles, images, storeImages, tasks, outputs }
-  return { files, outputs, tasks, webhooks, sweepFiles: tokenFiles.sweep, routeParts }
+  const batches = createBatches({
+    store: store.batches,
+    fileStore: files,
+    files: tokenFiles,
+    catalogue,
+    call: parts.callRoute,
+    callerOf: parts.callerOf,
+    settings: () => config().batches,
+    clock: storeClock,
+    log,
+    crashHook: crashHook ?? (() => {}),
+  })
+  const served = { images, storeImages, tasks, outputs, batches, fileStore: files }
+  const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles }
+  return { files, outputs, tasks, webhooks, batches, sweepFiles: tokenFiles.sweep, routeParts }
 }
 
 const endOf = (ending: Ending) =>

@@ -1,6 +1,7 @@
 /** Types of the parts that a gateway is created of. */
 import type { Config } from '../config/config.ts'
-import type { CrashHook } from '../families/tasks/crash-points.ts'
+import type { BatchCrashPoint } from '../families/batches/crash-points.ts'
+import type { CrashPoint } from '../families/tasks/crash-points.ts'
 import type { Build } from '../kit/build-info.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -25,5 +26,5 @@ export type GatewayParts = {
   /** Starts no background work: for commands that only read. */
   is_idle?: true
   /** Crash-injection hook, used by tests only. */
-  crashHook?: CrashHook
+  crashHook?: (point: CrashPoint | BatchCrashPoint) => void
 }

@@ -141,7 +141,7 @@ export function createApp({
       return
     }
     if (route.admin) return admitAdmin(context, route.admin)
-    const caller = authenticate(context)
+    const caller = context.peer.caller ?? authenticate(context)
     if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))
     enter(route, context, caller)
   }

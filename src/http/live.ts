@@ -23,6 +23,8 @@ export type Peer = {
   readonly address: string
   /** The request is this message of its WebSocket. */
   readonly message?: SocketMessage
+  /** Whose request it is, where the gateway makes it itself; no connection has one. */
+  readonly caller?: Caller
   /** It has connected to the listener of the admin API. */
   readonly isAdmin?: true
   /** It has connected to the listener of the metrics. */

@@ -6,7 +6,6 @@ import { isLiteral } from './route-order.ts'
 /** APIs that clients know from other services: the first segments after the version. */
 const NOT_SERVED: Record<string, string> = {
   assistants: 'assistants',
-  batches: 'batches',
   cachedContents: 'cached contents',
   chatkit: 'chat sessions',
   containers: 'containers',
@@ -14,7 +13,6 @@ const NOT_SERVED: Record<string, string> = {
   fileSearchStores: 'file search stores',
   fine_tuning: 'fine-tuning',
   interactions: 'interactions',
-  'messages/batches': 'batches of messages',
   ocr: 'text recognition',
   realtime: 'realtime sessions',
   skills: 'skills',

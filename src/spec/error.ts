@@ -48,6 +48,7 @@ export const ERRORS = {
     conversation_item_not_found: 'The conversation has no such item.',
     task_not_exist: 'The token has no such task.',
     file_not_found: 'The token has no such file: it was deleted, or it has expired.',
+    batch_not_found: 'The token has no such batch.',
     output_not_found: 'The task has no such file, not yet, or no longer.',
   }),
   ...rows(403, 'permission_error', { link_expired: 'The signed link has expired or was changed.' }),
@@ -58,6 +59,7 @@ export const ERRORS = {
     // 409 where OpenAI has 400: its libraries repeat a request after 409, since it stands for a lock.
     conversation_locked: 'Another response continues the conversation, or its items were changed meanwhile.',
     task_not_ended: 'The task has not ended; only ended tasks can be deleted.',
+    batch_not_ended: 'The batch has not ended: it has no results yet, and cannot be deleted.',
   }),
   ...rows(413, 'invalid_request_error', {
     request_too_large: 'The body exceeds the size limit or has too many values.',
@@ -120,6 +122,7 @@ export type ErrorCode = keyof typeof ERRORS
 /** Codes that nothing but a change of the request or of a setting mends, though their status says otherwise. */
 const PERMANENT: readonly ErrorCode[] = [
   'task_not_ended',
+  'batch_not_ended',
   'insufficient_quota',
   'storage_quota_exceeded',
   'upstream_auth',

@@ -13,6 +13,8 @@ export const TAGS: Record<string, string> = {
   Audio: 'Speech from text, and text from speech.',
   Files: 'Files that requests and batches refer to, and the output of batches.',
   Images: 'Images: created, edited and varied, at once or as tasks.',
+  Batches:
+    'Many requests at once, executed within a day: in the form of the OpenAI API and in that of the Messages API.',
   Videos: 'Videos as tasks, in the shape of the specification.',
   'Videos, chat-compatible': 'Videos in the shape of the OpenAI API.',
   'Videos, contentgen': 'Videos in the shape of the Gemini API: long-running operations.',

@@ -41,6 +41,7 @@ import { configVersions } from './migrations/0036-config-versions.ts'
 import { taskSteps } from './migrations/0037-task-steps.ts'
 import { liveFollowers } from './migrations/0038-live-followers.ts'
 import { files } from './migrations/0039-files.ts'
+import { batches } from './migrations/0040-batches.ts'
 import { readSchema, type SchemaState, schemaNumber, tooNewText, tooOldText } from './schema-state.ts'
 import { StoreError } from './store.ts'
 import type { Database, Write } from './tables.ts'
@@ -87,6 +88,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0037-task-steps': taskSteps,
   '0038-live-followers': liveFollowers,
   '0039-files': files,
+  '0040-batches': batches,
 }
 
 /**

@@ -9,6 +9,7 @@ import { alertStore } from './admin/alerts.ts'
 import { auditStore } from './admin/audit.ts'
 import { configVersionStore } from './admin/config-versions.ts'
 import { overrideStore } from './admin/overrides.ts'
+import { batchStore } from './batches/batches.ts'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
 import { fileRowStore } from './files/file-rows.ts'
@@ -86,6 +87,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     responses: report('responses', responseStore(engine)),
     responseRuns: report('responseRuns', responseRunStore(engine)),
     conversations: report('conversations', conversationStore(engine)),
+    batches: report('batches', batchStore(engine)),
     amounts: report('amounts', storedAmounts(engine)),
     alerts: report('alerts', alertStore(engine)),
     live: report('live', liveStore(engine)),

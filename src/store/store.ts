@@ -8,6 +8,7 @@ import type { Alert, AlertHistoryStore, AlertStore } from './admin/alert-store.t
 import type { AuditStore } from './admin/audit-store.ts'
 import type { ConfigVersionStore } from './admin/config-version-store.ts'
 import type { OverrideStore } from './admin/override-store.ts'
+import type { BatchStore } from './batches/batch-store.ts'
 import type { FileRowStore } from './files/file-row.ts'
 import type { BudgetStore, TaskBudget } from './ledger/budget-store.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
@@ -248,6 +249,7 @@ export type Store = {
   responses: ResponseStore
   responseRuns: ResponseRunStore
   conversations: ConversationStore
+  batches: BatchStore
   amounts: StoredAmounts
   budgets: BudgetStore
   alerts: AlertStore

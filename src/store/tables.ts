@@ -10,6 +10,7 @@ import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admi
 import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
 import type { ConfigVersion } from './admin/config-version-store.ts'
 import type { Override } from './admin/override-store.ts'
+import type { BatchTables } from './batches/batch-tables.ts'
 import type { FileRow } from './files/file-row.ts'
 import type { LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
@@ -264,7 +265,7 @@ export type AuditTable = Omit<AuditRow, 'before' | 'after'> & { before: string |
 
 export type FilesTable = FileRow & { is_ready: number }
 
-export type Tables = {
+export type Tables = BatchTables & {
   audit: AuditTable
   admin_sessions: SessionsTable
   admin_links: { hash: string; actor: string; expires_at: number; person: string | null }

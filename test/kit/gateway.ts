@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import {
   type Config,
   DEFAULT_ADMIN,
+  DEFAULT_BATCHES,
   DEFAULT_CACHE,
   DEFAULT_CALLS,
   DEFAULT_FILES,
@@ -70,6 +71,7 @@ export function configOf(settings: Settings = {}): Config {
     outputs: { ...DEFAULT_OUTPUTS, directory: join(tmpdir(), `gatehouse-test-${process.pid}`) },
     responses: DEFAULT_RESPONSES,
     files: DEFAULT_FILES,
+    batches: DEFAULT_BATCHES,
     cache: DEFAULT_CACHE,
     rate_limits: {},
     limits: DEFAULT_LIMITS,

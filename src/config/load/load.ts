@@ -11,6 +11,7 @@ import { expansionProblem } from '../check/variable-places.ts'
 import {
   type Config,
   DEFAULT_ADMIN,
+  DEFAULT_BATCHES,
   DEFAULT_CACHE,
   DEFAULT_CALLS,
   DEFAULT_FILES,
@@ -191,6 +192,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     outputs: { ...DEFAULT_OUTPUTS, ...file.outputs },
     responses: { ...DEFAULT_RESPONSES, ...file.responses },
     files: { ...DEFAULT_FILES, ...file.files },
+    batches: { ...DEFAULT_BATCHES, ...file.batches },
     rate_limits: file.rate_limits ?? {},
     limits: { ...DEFAULT_LIMITS, ...file.limits },
     cache: { ...DEFAULT_CACHE, ...file.cache },

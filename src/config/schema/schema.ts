@@ -35,7 +35,7 @@ import {
 import { ServerConfig } from './server-schema.ts'
 import { SpeechLimits } from './speech-schema.ts'
 import { StoreConfig } from './store-schema.ts'
-import { OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
+import { BatchesConfig, OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
 import { TelemetryConfig } from './telemetry-schema.ts'
 import { ValkeyConfig } from './valkey-schema.ts'
 
@@ -177,6 +177,7 @@ export const FileConfig = Type.Object(
     outputs: optional(OutputsConfig),
     responses: optional(ResponsesConfig),
     files: optional(FilesConfig),
+    batches: optional(BatchesConfig),
     cache: optional(CacheConfig),
     rate_limits: rateLimits('What all calls together may use.'),
     limits: optional(LimitsConfig),

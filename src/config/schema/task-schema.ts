@@ -130,6 +130,19 @@ export const OutputsConfig = section({
 })
 export type OutputsConfig = Type.Static<typeof OutputsConfig>
 
+export const BatchesConfig = section({
+  concurrency: integer(
+    { minimum: 1, maximum: 1024 },
+    'Requests of batches that a process executes at a time, shared fairly among tokens. Default 8.',
+  ),
+  max_unfinished: integer({ minimum: 0, maximum: 10_000 }, 'Batches of a token that have not ended. Default 50.'),
+  keep_days: number(
+    { exclusiveMinimum: 0, maximum: 3650 },
+    'Days to keep ended batches, and the results of message batches. Default 29.',
+  ),
+})
+export type BatchesConfig = Type.Static<typeof BatchesConfig>
+
 export const ResponsesConfig = section({
   keep_days: number(
     { minimum: 0, maximum: 3650 },

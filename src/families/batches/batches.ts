@@ -1,0 +1,201 @@
+/** Batches: stored before the request is acknowledged, and run by any process with free slots. */
+import { createJobLoop } from '../../jobs/job-loop.ts'
+import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
+import { type BatchParts, secondsOf } from './parts.ts'
+import { runBatch } from './run-batch.ts'
+import { createSlots } from './slots.ts'
+import { partsStream } from './store-parts.ts'
+
+type NewBatch = {
+  batch_id: string
+  api: BatchApi
+  endpoint: string
+  caller: Caller
+  request: BatchRequest
+  /** How many lines it has; 0: not known yet. */
+  total: number
+}
+
+export type Batches = {
+  /** The id of the next batch. */
+  newId(api: BatchApi): string
+  /** Throws `rate_limit_exceeded` where the token has too many that have not ended. */
+  assertMayCreate(token_id: string): Promise<void>
+  create(batch: NewBatch): Promise<Batch>
+  /** Throws `batch_not_found`. */
+  find(batch_id: string, api: BatchApi, token_id: string): Promise<Batch>
+  list(filter: BatchFilter): Promise<Batch[]>
+  /** Lets the calls that run end, and starts no more. Throws `batch_not_found`. */
+  cancel(batch_id: string, api: BatchApi, token_id: string): Promise<Batch>
+  /** For the operator; undefined: there is none. */
+  cancelAny(batch_id: string): Promise<Batch | undefined>
+  /** Deletes an ended batch. Throws `batch_not_found` and `batch_not_ended`. */
+  remove(batch_id: string, api: BatchApi, token_id: string): Promise<void>
+  /** The results of an ended batch, as JSONL. */
+  results(batch: Batch): Promise<ReadableStream<Uint8Array>>
+  start(): void
+  /** Starts no further calls; those that run are requests of the app, which ends them. */
+  announceStop(): void
+  stop(options: { deadline_ms: number }): Promise<void>
+  /** Resolves when no batch runs and none is due now: for tests that own the clock. */
+  idle(): Promise<void>
+  /** Calls that batches make now. */
+  calls(): number
+}
+
+/** After this time other processes claim the batches of a process that died. */
+const LEASE_MILLISECONDS = 60_000
+const RENEW_MILLISECONDS = 15_000
+const POLL_MILLISECONDS = 2_000
+/** Batches that a process runs at a time; they share its slots. */
+const CONCURRENCY = 64
+/** Of one token: others find a place. */
+const MOST_OF_TOKEN = 8
+const POSTPONE_MILLISECONDS = 5_000
+const WINDOW_SECONDS = 86_400
+const RETRY_SECONDS = 600
+const ENDED = ['completed', 'failed', 'cancelled', 'expired']
+
+export function createBatches(parts: BatchParts): Batches {
+  const { store, settings, clock, log, crashHook } = parts
+  const slots = createSlots({ most: () => settings().concurrency })
+  const by = `batches_${randomAlphanumerics(16)}`
+  const running = new Map<string, number>()
+  let isClosing = false
+
+  const loop = createJobLoop<Batch>(
+    {
+      name: 'batch',
+      fieldsOf: ({ batch_id }) => ({ batch_id }),
+      lease_ms: LEASE_MILLISECONDS,
+      poll_ms: POLL_MILLISECONDS,
+      async queues() {
+        const due_ms = isClosing ? null : await store.earliest()
+        return due_ms === null ? [] : [{ queue: '', due_ms }]
+      },
+      concurrency: () => CONCURRENCY,
+      claim: ({ now_ms, until_ms, limit }) => store.claim({ by, now_ms, until_ms, limit }),
+      fairness: {
+        reserve({ token_id }) {
+          const own = running.get(token_id) ?? 0
+          if (own >= MOST_OF_TOKEN) return clock.now() + POSTPONE_MILLISECONDS
+          running.set(token_id, own + 1)
+          return undefined
+        },
+        postpone: (jobs) =>
+          store.postpone(jobs.map(({ job: { batch_id, fence }, due_ms }) => ({ batch_id, fence, due_ms }))),
+      },
+      heartbeat: { every_ms: RENEW_MILLISECONDS, renew: (batch, until_ms) => store.renew(batch, until_ms) },
+      async run(batch, { signal }) {
+        try {
+          return await runBatch({ ...parts, batch, slots, signal, isClosing: () => isClosing })
+        } finally {
+          const left = (running.get(batch.token_id) ?? 1) - 1
+          if (left > 0) running.set(batch.token_id, left)
+          else running.delete(batch.token_id)
+        }
+      },
+      release: (batch) => store.save(batch, { due_ms: clock.now(), release: true }),
+    },
+    { clock, log },
+  )
+
+  async function find(batch_id: string, api: BatchApi, token_id: string): Promise<Batch> {
+    const batch = await store.find(batch_id, token_id)
+    if (batch?.api === api) return batch
+    throw new GatewayError('batch_not_found', `There is no batch ${JSON.stringify(batch_id.slice(0, 100))}.`)
+  }
+
+  return {
+    newId: (api) => `${api === 'openai' ? 'batch_' : 'msgbatch_'}${orderedAlphanumerics(clock.now(), 24)}`,
+
+    async assertMayCreate(token_id) {
+      const most = settings().max_unfinished
+      if ((await store.unfinished(token_id)) < most) return
+      throw new GatewayError(
+        'rate_limit_exceeded',
+        `This token has ${most} batches that have not ended: wait for some, or cancel them.`,
+        { retry_after: RETRY_SECONDS },
+      )
+    },
+
+    async create({ batch_id, api, endpoint, caller, request, total }) {
+      const created_at = secondsOf(clock.now())
+      const batch: Batch = {
+        batch_id,
+        token_id: caller.token_id,
+        project_id: caller.project_id ?? null,
+        api,
+        endpoint,
+        status: 'validating',
+        request,
+        progress: {},
+        created_at,
+        expires_at: created_at + WINDOW_SECONDS,
+        cancelling_at: null,
+        deleted_at: null,
+        ...NOTHING,
+        total,
+        due_ms: clock.now(),
+        leased_by: '',
+        fence: 0,
+      }
+      crashHook('batch: before the row')
+      await store.add(batch)
+      crashHook('batch: after the row')
+      loop.wake()
+      return batch
+    },
+
+    find,
+    list: store.list,
+
+    async cancel(batch_id, api, token_id) {
+      await find(batch_id, api, token_id)
+      const at = { now: secondsOf(clock.now()), now_ms: clock.now(), token_id }
+      const batch = await store.cancel(batch_id, at)
+      loop.wake()
+      return batch ?? find(batch_id, api, token_id)
+    },
+
+    async cancelAny(batch_id) {
+      const batch = await store.cancel(batch_id, { now: secondsOf(clock.now()), now_ms: clock.now() })
+      loop.wake()
+      return batch
+    },
+
+    async remove(batch_id, api, token_id) {
+      const batch = await find(batch_id, api, token_id)
+      if (!ENDED.includes(batch.status))
+        throw new GatewayError('batch_not_ended', `The batch ${batch_id} has not ended: cancel it first, or wait.`)
+      await store.hide(batch_id, token_id, { now: secondsOf(clock.now()), now_ms: clock.now() })
+      loop.wake()
+    },
+
+    results: ({ batch_id }) => partsStream(parts, batch_id),
+    start: loop.start,
+    announceStop() {
+      isClosing = true
+    },
+    async stop(options) {
+      isClosing = true
+      await loop.stop(options)
+    },
+    idle: loop.idle,
+    calls: slots.taken,
+  }
+}
+
+const NOTHING = {
+  succeeded: 0,
+  errored: 0,
+  canceled: 0,
+  expired: 0,
+  input_tokens: 0,
+  cached_tokens: 0,
+  output_tokens: 0,
+  reasoning_tokens: 0,
+}

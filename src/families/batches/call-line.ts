@@ -1,0 +1,208 @@
+/** Calls one line of a batch as a request of its route, and decides what its response means for the line. */
+import { isRecord, parseRequestJson } from '../../kit/json.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { Batch, BatchLine, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
+import { oneLine } from './jsonl.ts'
+
+type LineCall = {
+  path: string
+  headers: Record<string, string>
+  body: Uint8Array<ArrayBuffer>
+  signal: AbortSignal
+  caller: Caller
+}
+type LineResponse = { status: number; headers: Pick<Headers, 'get'>; text: string }
+
+/** Handles a line like a request of its path. */
+export type CallRoute = (call: LineCall) => Promise<LineResponse>
+
+/**
+ * `ended`: the line has its result. `later`: nothing was sent, and the batch pauses. `interrupted`: the process is being
+ * stopped, and the outcome is unknown. `revoked`: the token is not valid any more.
+ */
+type Called =
+  | { is: 'ended'; result: LineResult; busy_ms?: number | undefined }
+  | { is: 'later'; code: string; message: string; wait_ms: number | undefined }
+  | { is: 'interrupted' }
+  | { is: 'revoked' }
+
+/** Errors after which the same request may succeed later, and that say that no provider has done anything for it. */
+const LATER: readonly string[] = [
+  'rate_limit_exceeded',
+  'insufficient_quota',
+  'server_is_overloaded',
+  'storage_unavailable',
+  'no_available_channel',
+  'upstream_unreachable',
+]
+/** Those that last until somebody does something. */
+const SLOW: readonly string[] = ['insufficient_quota']
+/** After this many attempts such an error is the result, unless it is of a limit or a budget. */
+const MOST_ATTEMPTS = 10
+
+type Answer = { status: number; text: string; body: unknown; headers: LineResponse['headers']; request_id: string }
+
+/** `text`: the line as it stands in the input. `signal`: of the run. */
+export async function callLine(
+  call: CallRoute,
+  {
+    batch,
+    line,
+    text,
+    caller,
+    signal,
+  }: { batch: Batch; line: BatchLine; text: string; caller: Caller; signal: AbortSignal },
+): Promise<Called> {
+  const request_id = requestIdOf(batch, line)
+  const body = Buffer.from(bodyOf(batch, text))
+  const response = await call({
+    path: batch.endpoint,
+    headers: {
+      ...batch.request.headers,
+      'content-type': 'application/json',
+      'content-length': String(body.length),
+      'x-request-id': request_id,
+    },
+    body,
+    signal,
+    caller,
+  })
+  const { status, headers, text: answered } = response
+  const answer = { status, text: oneLine(answered), body: parsed(answered), headers, request_id }
+  return meaningOf(answer, { batch, line, isStopping: signal.aborted })
+}
+
+/** The same for each attempt: by it the entries of the ledger and the lines are compared. */
+const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pick<BatchLine, 'line'>): string =>
+  `batch_req_${batch_id.replace(/^(msg)?batch_/, '')}_${line}`
+
+function bodyOf({ api }: Batch, text: string): string {
+  const value = parseRequestJson(text)
+  return JSON.stringify(isRecord(value) ? (api === 'openai' ? value.body : value.params) : value)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+type Meaning = { batch: Batch; line: BatchLine; isStopping: boolean }
+
+function meaningOf(answer: Answer, { batch, line, isStopping }: Meaning): Called {
+  const busy_ms = reservedFor(answer.headers)
+  if (answer.status >= 200 && answer.status < 300) {
+    const result = resultOf(batch, line, { answer, outcome: 'succeeded' })
+    return { is: 'ended', result: { ...result, tokens: tokensOf(answer.body) }, busy_ms }
+  }
+  const { code, message } = errorOf(answer.body)
+  // Its call may have been sent, and its response is lost.
+  if (isStopping || code === 'shutting_down') return { is: 'interrupted' }
+  if (code === 'invalid_api_key' || code === 'project_disabled') return { is: 'revoked' }
+  const retry = answer.headers.get('x-should-retry')
+  const mayRetry = LATER.includes(code) && (retry !== 'false' || SLOW.includes(code))
+  const isLimit = code === 'rate_limit_exceeded' || SLOW.includes(code)
+  if (mayRetry && (isLimit || line.attempts + 1 < MOST_ATTEMPTS)) {
+    return { is: 'later', code, message, wait_ms: waitOf(answer.headers, { code, attempts: line.attempts }) }
+  }
+  return { is: 'ended', result: resultOf(batch, line, { answer, outcome: 'errored' }), busy_ms }
+}
+
+const BUDGET_MILLISECONDS = 600_000
+const FIRST_MILLISECONDS = 2_000
+const LONGEST_MILLISECONDS = 600_000
+
+function waitOf(headers: LineResponse['headers'], { code, attempts }: { code: string; attempts: number }): number {
+  const exact = Number(headers.get('retry-after-ms') ?? Number.NaN)
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const asked = Number.isFinite(exact) ? exact : seconds * 1000
+  if (Number.isFinite(asked)) return Math.min(Math.max(asked, 100), LONGEST_MILLISECONDS)
+  if (SLOW.includes(code)) return BUDGET_MILLISECONDS
+  return Math.min(FIRST_MILLISECONDS * 2 ** Math.min(attempts, 10), LONGEST_MILLISECONDS)
+}
+
+/** A batch leaves this part of each limit to the other calls of its token. */
+const RESERVED = 0.2
+const BUSY_MILLISECONDS = 5_000
+
+/** How long the batch should pause, because little is left of a limit. */
+function reservedFor(headers: LineResponse['headers']): number | undefined {
+  for (const unit of ['requests', 'tokens', 'input-tokens', 'output-tokens']) {
+    const limit = headers.get(`x-ratelimit-limit-${unit}`) ?? headers.get(`anthropic-ratelimit-${unit}-limit`)
+    const left = headers.get(`x-ratelimit-remaining-${unit}`) ?? headers.get(`anthropic-ratelimit-${unit}-remaining`)
+    if (limit !== null && left !== null && Number(left) < RESERVED * Number(limit)) return BUSY_MILLISECONDS
+  }
+  return undefined
+}
+
+/** In the form of the OpenAI API or in that of the Messages API. */
+function errorOf(body: unknown): { code: string; message: string } {
+  const error = isRecord(body) ? body.error : undefined
+  if (!isRecord(error)) return { code: '', message: '' }
+  const details = isRecord(error.details) ? error.details : {}
+  return { code: String(details.error_code ?? error.code ?? ''), message: String(error.message ?? '') }
+}
+
+function resultOf(
+  batch: Batch,
+  line: BatchLine,
+  { answer, outcome }: { answer: Answer; outcome: 'succeeded' | 'errored' },
+): LineResult {
+  const { status, text, body, request_id } = answer
+  // A body that is not JSON would break the file.
+  const json = body === undefined ? JSON.stringify(text) : text
+  const kind = outcome === 'succeeded' ? 'output' : 'error'
+  const again = line.called_again ? ',"called_again":true' : ''
+  const custom_id = JSON.stringify(line.custom_id)
+  if (batch.api === 'openai') {
+    const response = `{"status_code":${status},"request_id":${JSON.stringify(request_id)},"body":${json}}`
+    const head = `{"id":${JSON.stringify(request_id)},"custom_id":${custom_id}`
+    return { outcome, kind, text: `${head},"response":${response},"error":null${again}}` }
+  }
+  const result =
+    outcome === 'succeeded' ? `{"type":"succeeded","message":${json}}` : `{"type":"errored","error":${json}}`
+  return { outcome, kind, text: `{"custom_id":${custom_id},"result":${result}${again}}` }
+}
+
+type Reason = { outcome: 'errored' | 'canceled' | 'expired'; code: string; message: string }
+
+/** The result of a line that is not called, or whose outcome is unknown. */
+export function uncalledResult(batch: Batch, line: Pick<BatchLine, 'line' | 'custom_id'>, reason: Reason): LineResult {
+  const { outcome, code, message } = reason
+  const { custom_id } = line
+  const error = { code, message }
+  if (batch.api === 'openai') {
+    const value = { id: requestIdOf(batch, line), custom_id, response: null, error }
+    return { outcome, kind: 'error', text: JSON.stringify(value) }
+  }
+  const result =
+    outcome === 'errored'
+      ? {
+          type: 'errored',
+          error: { type: 'error', error: { type: 'api_error', message, details: { error_code: code } } },
+        }
+      : { type: outcome }
+  return { outcome, kind: 'error', text: JSON.stringify({ custom_id, result }) }
+}
+
+const numberIn = (value: unknown, name: string): number => {
+  const found = isRecord(value) ? value[name] : undefined
+  return typeof found === 'number' && Number.isFinite(found) && found > 0 ? Math.floor(found) : 0
+}
+
+/** The usage of a response, in the names of any of the APIs. */
+function tokensOf(body: unknown): BatchTokens | undefined {
+  const usage = isRecord(body) ? body.usage : undefined
+  if (!isRecord(usage)) return undefined
+  const of = (...names: string[]) => names.reduce((found, name) => found || numberIn(usage, name), 0)
+  return {
+    input_tokens: of('input_tokens', 'prompt_tokens'),
+    output_tokens: of('output_tokens', 'completion_tokens'),
+    cached_tokens:
+      of('cache_read_input_tokens') ||
+      numberIn(usage.prompt_tokens_details ?? usage.input_tokens_details, 'cached_tokens'),
+    reasoning_tokens: numberIn(usage.completion_tokens_details ?? usage.output_tokens_details, 'reasoning_tokens'),
+  }
+}

@@ -1,0 +1,77 @@
+/** The parts that the steps of a batch share, and how its progress is stored and its input is read. */
+import type { Clock } from '../../kit/clock.ts'
+import type { Log } from '../../kit/log.ts'
+import type { Catalogue } from '../../models/catalogue.ts'
+import type { ByteRange, FileStore } from '../../outputs/outputs.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { Batch, BatchProgress, BatchStore } from '../../store/batches/batch-store.ts'
+import type { Files } from '../files/files.ts'
+import type { CallRoute } from './call-line.ts'
+import type { BatchCrashHook } from './crash-points.ts'
+import type { Slots } from './slots.ts'
+
+type BatchSettings = {
+  /** Lines that a process calls at a time. */
+  concurrency: number
+  /** Batches of a token that have not ended. */
+  max_unfinished: number
+  /** How long a batch and the results of one without files are kept. */
+  keep_days: number
+}
+
+export type BatchParts = {
+  store: BatchStore
+  /** Where the requests of message batches and parts of results are. */
+  fileStore: FileStore
+  /** Files of clients: the input and the results of others. */
+  files: Pick<Files, 'find' | 'read' | 'write' | 'newId'>
+  catalogue: Pick<Catalogue, 'require'>
+  call: CallRoute
+  /** The caller that this token makes now; undefined: it was revoked, or its project was disabled. */
+  callerOf(token_id: string): Promise<Caller | undefined>
+  settings(): BatchSettings
+  clock: Clock
+  log: Log
+  crashHook: BatchCrashHook
+}
+
+/** A batch that this process has claimed. */
+export type ClaimedBatch = BatchParts & {
+  batch: Batch
+  slots: Slots
+  /** Aborted when the lease is lost or the process stops. */
+  signal: AbortSignal
+  /** Whether no further line may be started, because the process stops. */
+  isClosing(): boolean
+}
+
+export const secondsOf = (ms: number): number => Math.floor(ms / 1000)
+
+/** Stores a change of the progress; false: the claim is lost. */
+export async function saveProgress(
+  { store, batch }: Pick<ClaimedBatch, 'store' | 'batch'>,
+  progress: Partial<BatchProgress>,
+  status?: Batch['status'],
+): Promise<boolean> {
+  const next = { ...batch.progress, ...progress }
+  const isSaved = await store.save(batch, { progress: next, ...(status && { status }) })
+  if (isSaved) {
+    batch.progress = next
+    if (status) batch.status = status
+  }
+  return isSaved
+}
+
+/** The bytes of the input. Throws `file_not_found` where there is none any more. */
+export async function inputStream(
+  { fileStore, files, batch }: Pick<ClaimedBatch, 'fileStore' | 'files' | 'batch'>,
+  range?: ByteRange,
+): Promise<ReadableStream<Uint8Array>> {
+  const { input_file_id, input_key = '' } = batch.request
+  if (input_file_id !== undefined)
+    return files.read(await files.find(input_file_id, { token_id: batch.token_id }), range)
+  const file = await fileStore.open(input_key)
+  if (!file) throw new GatewayError('file_not_found', 'The requests of the batch do not exist any more.')
+  return file.body(range)
+}

@@ -1,0 +1,215 @@
+/** Batches in the database: adding, listing, claiming and changing them. */
+import { sql } from 'kysely'
+import type { Engine } from '../engine.ts'
+import type { Database, Write } from '../tables.ts'
+import { skipLocked } from '../tasks/task-sql.ts'
+import { batchLines } from './batch-lines.ts'
+import type { Batch, BatchFilter, BatchStatus, BatchStore } from './batch-store.ts'
+import type { BatchesTable } from './batch-tables.ts'
+
+/** The states that a batch leaves again. */
+const UNFINISHED: readonly BatchStatus[] = ['validating', 'in_progress', 'finalizing', 'cancelling']
+
+export function batchStore(engine: Engine): BatchStore {
+  const { db, write } = engine
+  const find = async (rows: Database | Write, batch_id: string, token_id?: string) => {
+    const own = rows.selectFrom('batches').selectAll().where('batch_id', '=', batch_id)
+    const seen = own.where('token_id', '=', token_id ?? '').where('deleted_at', 'is', null)
+    const row = await (token_id === undefined ? own : seen).executeTakeFirst()
+    return row && batchOf(row)
+  }
+  return {
+    ...batchLines(engine),
+    async add(batch) {
+      const row = { ...batch, request: JSON.stringify(batch.request), progress: JSON.stringify(batch.progress) }
+      await write((rows) => rows.insertInto('batches').values(row).execute())
+    },
+    find: (batch_id, token_id) => find(db, batch_id, token_id),
+    list: (filter) => listBatches(db, filter),
+
+    async unfinished(token_id) {
+      const { batches } = await db
+        .selectFrom('batches')
+        .select(({ fn }) => fn.countAll<number | string>().as('batches'))
+        .where('token_id', '=', token_id)
+        .where('status', 'in', UNFINISHED)
+        .executeTakeFirstOrThrow()
+      return Number(batches)
+    },
+
+    async counts() {
+      const counted = await db
+        .selectFrom('batches')
+        .select(({ fn }) => ['status', fn.countAll<number | string>().as('batches')])
+        .where('due_ms', 'is not', null)
+        .where('status', 'in', UNFINISHED)
+        .groupBy('status')
+        .execute()
+      return counted.map(({ status, batches }) => ({ status, batches: Number(batches) }))
+    },
+
+    async earliest() {
+      const row = await db
+        .selectFrom('batches')
+        .select('due_ms')
+        .where('due_ms', 'is not', null)
+        .orderBy('due_ms')
+        .limit(1)
+        .executeTakeFirst()
+      return row?.due_ms ?? null
+    },
+
+    async claim(claim) {
+      const due = db.selectFrom('batches').select('batch_id').where('due_ms', '<=', claim.now_ms).limit(1)
+      if (claim.limit < 1 || !(await due.executeTakeFirst())) return [] // most polls find nothing
+      return write((rows) => claimRows(engine, rows, claim))
+    },
+
+    async renew({ batch_id, fence }, due_ms) {
+      const renewed = await write((rows) =>
+        rows
+          .updateTable('batches')
+          .set({ due_ms })
+          .where('batch_id', '=', batch_id)
+          .where('fence', '=', fence)
+          .executeTakeFirst(),
+      )
+      return renewed.numUpdatedRows > 0n
+    },
+
+    async save({ batch_id, fence }, { progress, release, ...change }) {
+      const saved = await write((rows) =>
+        rows
+          .updateTable('batches')
+          .set({
+            ...change,
+            ...(progress && { progress: JSON.stringify(progress) }),
+            ...(release && { leased_by: '' }),
+          })
+          .where('batch_id', '=', batch_id)
+          .where('fence', '=', fence)
+          // It was cancelled meanwhile: only its end replaces that.
+          .$if(change.status === 'in_progress' || change.status === 'finalizing', (query) =>
+            query.where('cancelling_at', 'is', null),
+          )
+          .executeTakeFirst(),
+      )
+      return saved.numUpdatedRows > 0n
+    },
+
+    async postpone(batches) {
+      await write(async (rows) => {
+        for (const { batch_id, fence, due_ms } of batches)
+          await rows
+            .updateTable('batches')
+            .set({ due_ms, leased_by: '' })
+            .where('batch_id', '=', batch_id)
+            .where('fence', '=', fence)
+            .execute()
+      })
+    },
+
+    cancel: (batch_id, { now, now_ms, token_id }) =>
+      write(async (rows) => {
+        const own = rows
+          .updateTable('batches')
+          .set({
+            status: 'cancelling',
+            cancelling_at: now,
+            // A process that has claimed it sees this with the next line, and lets the calls that run end.
+            due_ms: sql`case when leased_by = '' then ${now_ms} else due_ms end`,
+          })
+          .where('batch_id', '=', batch_id)
+          .where('status', 'in', ['validating', 'in_progress'])
+        await (token_id === undefined ? own : own.where('token_id', '=', token_id)).execute()
+        return find(rows, batch_id, token_id)
+      }),
+
+    async hide(batch_id, token_id, { now, now_ms }) {
+      await write((rows) =>
+        rows
+          .updateTable('batches')
+          .set({ deleted_at: now, due_ms: sql`case when leased_by = '' then ${now_ms} else due_ms end` })
+          .where('batch_id', '=', batch_id)
+          .where('token_id', '=', token_id)
+          .where('status', 'not in', UNFINISHED)
+          .execute(),
+      )
+    },
+
+    async remove(batch_id) {
+      await write(async (rows) => {
+        await rows.deleteFrom('batch_parts').where('batch_id', '=', batch_id).execute()
+        await rows.deleteFrom('batches').where('batch_id', '=', batch_id).execute()
+      })
+    },
+  }
+}
+
+const batchOf = ({ request, progress, ...row }: BatchesTable): Batch => ({
+  ...row,
+  request: JSON.parse(request),
+  progress: JSON.parse(progress),
+})
+
+async function listBatches(db: Database, filter: BatchFilter): Promise<Batch[]> {
+  const { token_id, project_id, api, statuses, after, limit, order = 'desc' } = filter
+  const beyond = sql.raw(order === 'desc' ? '<' : '>')
+  const rows = await db
+    .selectFrom('batches')
+    .selectAll()
+    .where('deleted_at', 'is', null)
+    .$if(token_id !== undefined, (query) => query.where('token_id', '=', token_id ?? ''))
+    .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
+    .$if(api !== undefined, (query) => query.where('api', '=', api ?? 'openai'))
+    .$if(statuses !== undefined, (query) => query.where('status', 'in', statuses ?? []))
+    .$if(after !== undefined, (query) =>
+      query.where(sql<boolean>`(created_at, batch_id) ${beyond} (${after?.created_at}, ${after?.batch_id})`),
+    )
+    .orderBy('created_at', order)
+    .orderBy('batch_id', order)
+    .limit(limit)
+    .execute()
+  return rows.map(batchOf)
+}
+
+type Claim = Parameters<BatchStore['claim']>[0]
+
+async function claimRows(engine: Engine, rows: Write, { by, now_ms, until_ms, limit }: Claim): Promise<Batch[]> {
+  // Concurrent claims skip the rows that others have locked: with more candidates some remain.
+  const turns = await roundRobin(rows, now_ms, engine.many_writers ? limit * 4 : limit)
+  if (turns.length === 0) return []
+  const due = rows.selectFrom('batches').selectAll().where('batch_id', 'in', turns).where('due_ms', '<=', now_ms)
+  const found = await skipLocked(engine, due).execute()
+  const turnOf = ({ batch_id }: { batch_id: string }) => turns.indexOf(batch_id)
+  const claimed = found.sort((one, other) => turnOf(one) - turnOf(other)).slice(0, limit)
+  if (claimed.length === 0) return []
+  const ids = claimed.map(({ batch_id }) => batch_id)
+  await rows
+    .updateTable('batches')
+    .set((row) => ({ due_ms: until_ms, leased_by: by, fence: row('fence', '+', 1) }))
+    .where('batch_id', 'in', ids)
+    .execute()
+  return claimed.map((row) => batchOf({ ...row, due_ms: until_ms, leased_by: by, fence: row.fence + 1 }))
+}
+
+async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<string[]> {
+  const due = rows
+    .selectFrom('batches')
+    .select(['batch_id', 'due_ms'])
+    .select(({ fn }) =>
+      fn
+        .agg<number>('row_number')
+        .over((over) => over.partitionBy('token_id').orderBy('due_ms'))
+        .as('turn'),
+    )
+    .where('due_ms', '<=', now_ms)
+  const turns = await rows
+    .selectFrom(due.as('due'))
+    .select('batch_id')
+    .orderBy('turn')
+    .orderBy('due_ms')
+    .limit(limit)
+    .execute()
+  return turns.map(({ batch_id }) => batch_id)
+}
