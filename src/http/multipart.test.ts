@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
-import { readJsonOrForm } from './multipart.ts'
+import { type FormFile, readJsonOrForm } from './multipart.ts'
 
 const clock = manualClock()
 const limits = { max_bytes: 2_000, seconds: 60, clock }
@@ -68,6 +68,19 @@ describe('a form', () => {
     expect(whole).toHaveLength(2_000)
     expect((await readJsonOrForm(requestOf(whole, FORM), limits)).kind).toBe('form')
     expect((await refusalOf(requestOf(`${whole} `, FORM))).code).toBe('request_too_large')
+  })
+
+  test('has names that contain what looks like another parameter', async () => {
+    const part = (parameters: string) => `--b\r\nContent-Disposition: form-data; ${parameters}\r\n\r\n1\r\n--b--\r\n`
+    const read = async (parameters: string) => {
+      const posted = await readJsonOrForm(requestOf(part(parameters), FORM), limits)
+      return posted.kind === 'form'
+        ? posted.parts.map(({ name, value }) => [name, (value as Partial<FormFile>).filename])
+        : []
+    }
+    expect(await read('filename="a; name=model"; name="file"')).toEqual([['file', 'a; name=model']])
+    expect(await read('name="a; filename=b"')).toEqual([['a; filename=b', undefined]])
+    expect(await read(`name="file"; filename="a; filename*=utf-8''b"`)).toEqual([['file', "a; filename*=utf-8''b"]])
   })
 
   test('has at most 1,000 parts', async () => {

@@ -103,11 +103,12 @@ export type PartHeaders = { name: string; filename: string | undefined; content_
 export function partHeaders(lines: string): PartHeaders {
   const headers = lines.split('\r\n')
   const disposition = headerOf(headers, 'content-disposition')
-  const name = parameterOf(disposition, 'name')
+  const parameters = parametersOf(disposition)
+  const name = nameIn(parameters.get('name'))
   if (!/^form-data\s*(;|$)/i.test(disposition) || name === undefined) {
     throw brokenForm('a part has no header such as content-disposition: form-data; name="a"')
   }
-  const filename = parameterOf(disposition, 'filename') ?? extendedName(disposition)
+  const filename = nameIn(parameters.get('filename')) ?? extendedName(parameters.get('filename*'))
   return { name, filename, content_type: headerOf(headers, 'content-type') }
 }
 
@@ -116,16 +117,26 @@ function headerOf(headers: readonly string[], name: string): string {
   return line === undefined ? '' : line.slice(name.length + 1).trim()
 }
 
-/** Quotation marks and line breaks in names are escaped with a percent sign by browsers, with a backslash by others. */
-function parameterOf(header: string, name: string): string | undefined {
-  const [, quoted, plain = quoted] =
-    new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;]*))`, 'i').exec(header) ?? []
-  return plain?.replace(/\\(["\\])/g, '$1').replace(/%(22|0A|0D)/gi, (code) => decodeURIComponent(code))
+/** In their order, so that what is in quotation marks is part of one parameter. */
+const PARAMETER = /;\s*([\w*-]{1,40})=(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/g
+
+/** As they are written, by their names in lower case. */
+function parametersOf(header: string): Map<string, string> {
+  const parameters = new Map<string, string>()
+  for (const [, name = '', quoted, plain = ''] of header.matchAll(PARAMETER)) {
+    const key = name.toLowerCase()
+    if (!parameters.has(key)) parameters.set(key, quoted ?? plain)
+  }
+  return parameters
 }
 
+/** Quotation marks and line breaks in names are escaped with a percent sign by browsers, with a backslash by others. */
+const nameIn = (written: string | undefined): string | undefined =>
+  written?.replace(/\\(["\\])/g, '$1').replace(/%(22|0A|0D)/gi, (code) => decodeURIComponent(code))
+
 /** A name beyond ASCII, as Python's `requests` writes it (RFC 5987): `filename*=utf-8''na%C3%AFve.mp3`. */
-function extendedName(header: string): string | undefined {
-  const [, coded] = /;\s*filename\*=utf-8'[^']*'([^\s;]*)/i.exec(header) ?? []
+function extendedName(written = ''): string | undefined {
+  const [, coded] = /^utf-8'[^']*'(.*)$/i.exec(written) ?? []
   if (coded === undefined) return undefined
   try {
     return decodeURIComponent(coded)
