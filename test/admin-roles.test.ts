@@ -60,6 +60,8 @@ const ACCESS: Record<string, Access> = {
   'POST /admin/v1/cache/purge': 'operate installation',
   'GET /admin/v1/diagnostics': 'operate installation',
   'GET /admin/v1/usage': 'read own',
+  'GET /admin/v1/files': 'read own',
+  'DELETE /admin/v1/files/{file_id}': 'manage own',
   'GET /admin/v1/tasks': 'read own',
   'GET /admin/v1/tasks/{task_id}': 'read own',
   'GET /admin/v1/tasks/{task_id}/outputs': 'contents own',

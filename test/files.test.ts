@@ -10,6 +10,7 @@ const { open } = perTest()
 const port = await openPort()
 afterAll(() => port.close())
 const client = new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 })
+const ADMIN = 'the-admin-token-of-a-test'
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
 const other = async () => new OpenAI({ apiKey: await port.tokenFor(['*']), baseURL: port.url, maxRetries: 0 })
@@ -313,5 +314,37 @@ describe('what is stored', () => {
       expect([parts.map(([name]) => name), await codeOf(answer)]).toEqual([parts.map(([name]) => name), code])
     }
     expect(((await (await gateway.call('/v1/files')).json()) as { data: unknown[] }).data).toEqual([])
+  })
+})
+
+describe('the admin API', () => {
+  it('lists files without their content, and deletes those of a revoked token', async () => {
+    const gateway = await open({ admin_token: ADMIN })
+    const project = await gateway.instance.projects.create({ name: 'team' })
+    const { token, secret } = await gateway.instance.tokens.issue({ name: 'a', project_id: project.project_id })
+    const upload = async (headers: Record<string, string> = {}) => {
+      const form = formOf(['purpose', 'user_data'], ['file', new File(['a'], 'a.txt')])
+      return ((await (await gateway.call('/v1/files', { form, headers })).json()) as { id: string }).id
+    }
+    const first = await upload()
+    gateway.clock.advance(1_000)
+    const second = await upload({ authorization: `Bearer ${secret}` })
+    const admin = async (path: string, method = 'GET') => {
+      const answer = await gateway.call(`/admin/v1${path}`, { method, headers: { authorization: `Bearer ${ADMIN}` } })
+      return (await answer.json()) as { data: { file_id: string }[]; next_cursor: string | null; deleted: boolean }
+    }
+    const ids = async (query = '') => (await admin(`/files${query}`)).data.map(({ file_id }) => file_id)
+    expect(await ids()).toEqual([second, first])
+    expect(await ids(`?project_id=${project.project_id}`)).toEqual([second])
+    expect(await ids(`?token_id=${token.token_id}`)).toEqual([second])
+    expect(await ids('?purpose=vision')).toEqual([])
+    const page = await admin('/files?limit=1')
+    expect(await ids(`?limit=1&cursor=${page.next_cursor}`)).toEqual([first])
+    expect(JSON.stringify(page)).not.toContain('output_key')
+    await gateway.instance.tokens.revoke(token.token_id)
+    expect(await admin(`/files/${second}`, 'DELETE')).toMatchObject({ file_id: second, deleted: true })
+    expect(await ids()).toEqual([first])
+    expect(await admin(`/files/${second}`, 'DELETE')).toMatchObject({ error: { code: 'object_not_found' } })
+    expect(JSON.stringify(await admin('/audit'))).toContain('file.delete')
   })
 })

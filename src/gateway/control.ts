@@ -22,7 +22,10 @@ import { providerFactory } from './check-providers.ts'
 import { createProposedConfig } from './proposed-config.ts'
 
 type ControlParts = {
-  store: Pick<Store, 'overrides' | 'budgets' | 'tasks' | 'ledger' | 'webhooks' | 'alertHistory' | 'configVersions'>
+  store: Pick<
+    Store,
+    'overrides' | 'budgets' | 'tasks' | 'files' | 'ledger' | 'webhooks' | 'alertHistory' | 'configVersions'
+  >
   router: Router
   catalogue: Catalogue
   /** The configuration now. */
@@ -52,6 +55,7 @@ type LaterParts = Omit<
   | 'budgetSettings'
   | 'tasks'
   | 'webhooks'
+  | 'fileRows'
   | 'alertHistory'
   | 'configVersions'
   | 'history'
@@ -108,6 +112,7 @@ export function createControl(parts: ControlParts): Control {
           budgetSettings: config,
           tasks: store.tasks,
           webhooks: store.webhooks,
+          fileRows: store.files,
           alertHistory: store.alertHistory,
           configVersions: store.configVersions,
           history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),

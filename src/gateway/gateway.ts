@@ -188,10 +188,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock: storeClock,
     log,
   })
-  const { outputs, tasks, webhooks, batches, files } = generation
+  const { tasks, webhooks, batches, files, routeParts: made } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, ...generation, tasks: store.tasks, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
-  const controls = control.routes({ supply, ...stages, attemptLimits, settings, tokens, projects, cache, outputs })
+  const controls = control.routes({ supply, ...stages, ...made, attemptLimits, settings, tokens, projects, cache })
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const accounts = { ...shared, ...observation.readers, projects, tokens, reports, ready, health, version, metering }
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })
@@ -211,7 +211,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       rerank: createRerank({ tokenizer }),
       moderations: createModerations({ tokenizer }),
       mcp,
-      ...generation.routeParts,
+      ...made,
       byName: { supply, config: () => live, ...stages },
       admin: [...administration.routes, ...(metering?.routes ?? [])],
       ...observation.readers,

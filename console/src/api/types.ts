@@ -20,6 +20,28 @@ export type AdminBudgetList = {
   next_cursor: string | null
 }
 
+export type AdminFile = {
+  file_id: string
+  token_id: string
+  project_id: string | null
+  purpose: 'batch' | 'user_data' | 'vision' | 'batch_output'
+  filename: string
+  content_type: string
+  bytes: number
+  created_at: number
+  expires_at: number | null
+}
+
+export type AdminFileDeleted = {
+  file_id: string
+  deleted: boolean
+}
+
+export type AdminFileList = {
+  data: (AdminFile)[]
+  next_cursor: string | null
+}
+
 export type AdminModel = {
   id: string
   families: (string)[]
@@ -2109,6 +2131,18 @@ export type Api = {
     query: {}
     body: undefined
     response: AdminTaskOutputs
+  }
+  'GET /admin/v1/files': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined; purpose?: 'batch' | 'user_data' | 'vision' | 'batch_output' | undefined; token_id?: string | undefined; project_id?: string | undefined }
+    body: undefined
+    response: AdminFileList
+  }
+  'DELETE /admin/v1/files/{file_id}': {
+    params: { file_id: string }
+    query: {}
+    body: undefined
+    response: AdminFileDeleted
   }
   'GET /admin/v1/usage': {
     params: {}

@@ -6,6 +6,7 @@ import { type CacheRouteParts, cacheRoutes } from './cache.ts'
 import { type ConfigRouteParts, configRoutes } from './config.ts'
 import { type ConfigTextParts, configTextRoutes } from './config-text.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
+import { adminFileRoutes, type FileRouteParts } from './files.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
 import { type ProviderDraftParts, providerDraftRoutes } from './provider-drafts.ts'
@@ -26,6 +27,7 @@ export type ControlRouteParts = ModelRouteParts &
   CacheRouteParts &
   TaskRouteParts &
   TaskOutputRouteParts &
+  FileRouteParts &
   UsageRouteParts &
   AlertRouteParts &
   WebhookRouteParts
@@ -42,6 +44,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...cacheRoutes(parts),
   ...adminTaskRoutes(parts),
   ...taskOutputRoutes(parts),
+  ...adminFileRoutes(parts),
   ...adminUsageRoutes(parts),
   ...alertRoutes(parts),
   ...webhookRoutes(parts),

@@ -19,8 +19,8 @@ export type FileRow = {
   output_key: string
 }
 
-/** Whose files: those of one token, or for the operator those of a project. */
-export type FileOwner = { token_id: string } | { project_id: string }
+/** Whose files: those of one token, or for the operator those of a project, or all. */
+export type FileOwner = { token_id?: string | undefined; project_id?: string | undefined }
 
 export type FileFilter = {
   purpose?: StoredPurpose | undefined

@@ -91,10 +91,12 @@ const isCurrent = (now: number) => sql<boolean>`(expires_at is null or expires_a
 const visible = (db: Database, now: number) =>
   db.selectFrom('files').selectAll().where('is_ready', '=', 1).where(isCurrent(now))
 
-const ofOwner = (db: Database, owner: FileOwner) =>
-  'token_id' in owner
-    ? db.selectFrom('files').where('token_id', '=', owner.token_id)
-    : db.selectFrom('files').where('project_id', '=', owner.project_id)
+function ofOwner(db: Database, { token_id, project_id }: FileOwner) {
+  let query = db.selectFrom('files')
+  if (token_id !== undefined) query = query.where('token_id', '=', token_id)
+  if (project_id !== undefined) query = query.where('project_id', '=', project_id)
+  return query
+}
 
 type Listing = { owner: FileOwner; now: number; filter: FileFilter }
 

@@ -1,0 +1,101 @@
+/** The admin API's files of tokens: list them, and delete one, whose token may be revoked. Their content is not shown. */
+import Type from 'typebox'
+import type { Files } from '../../families/files/files.ts'
+import type { Context, Route } from '../../http/context.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { STORED_PURPOSES } from '../../spec/file.ts'
+import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
+import type { Audit } from '../audit/audit.ts'
+import { noSuch, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type FileRouteParts = {
+  fileRows: Pick<FileRowStore, 'find' | 'list'>
+  files: Pick<Files, 'remove'>
+  audit: Pick<Audit, 'record'>
+  clock: Clock
+}
+
+const OrNull = <T extends Type.TSchema>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description })
+
+const AdminFile = Type.Object(
+  {
+    file_id: Type.String(),
+    token_id: Type.String(),
+    project_id: OrNull(Type.String(), 'Of the token when the file was stored; null: none.'),
+    purpose: Type.Enum([...STORED_PURPOSES]),
+    filename: Type.String(),
+    content_type: Type.String(),
+    bytes: Type.Integer(),
+    created_at: Type.Integer({ description: 'Unix seconds.' }),
+    expires_at: OrNull(Type.Integer(), 'Unix seconds; null: it is kept until it is deleted.'),
+  },
+  { title: 'AdminFile' },
+)
+const AdminFileDeleted = Type.Object({ file_id: Type.String(), deleted: Type.Boolean() }, { title: 'AdminFileDeleted' })
+
+const fileView = ({ output_key: _, ...file }: FileRow) => file
+
+export function adminFileRoutes({ fileRows, files, audit, clock }: FileRouteParts): Route[] {
+  const find = (context: Context) => fileRows.find(context.params.file_id ?? '', unixSeconds(clock))
+  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
+
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const { limit, after } = readPage(query)
+    const project_id = context.admin.project_id ?? query.get('project_id') ?? undefined
+    const rows = await fileRows.list({ token_id: query.get('token_id') ?? undefined, project_id }, unixSeconds(clock), {
+      purpose: readPurpose(query.get('purpose')),
+      after: after?.[0],
+      limit: limit + 1,
+      order: 'desc',
+    })
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return listAnswer(page.map(fileView), last && [last.file_id])
+  }
+
+  async function remove(context: Context): Promise<Response> {
+    const file = await find(context)
+    if (!file) throw noSuch('file', context.params.file_id)
+    const { file_id, token_id, project_id, filename, bytes } = file
+    const event = { action: 'file.delete', object_type: 'file', object_id: file_id, project_id }
+    await audit.record({ ...originOf(context), ...event, before: { token_id, filename, bytes } })
+    await files.remove(file_id, { token_id, project_id: project_id ?? undefined })
+    return Response.json({ file_id, deleted: true })
+  }
+
+  return [
+    adminRoute(['GET', '/admin/v1/files', { right: 'read', project: 'own' }], {
+      summary: 'List files',
+      description: 'Newest first, without their content. A project_admin sees those of its project.',
+      query: {
+        ...LIST_PARAMETERS,
+        purpose: { description: 'Only files of this purpose.', schema: Type.Enum([...STORED_PURPOSES]) },
+        token_id: { description: 'Only files of this token.', schema: Type.String() },
+        project_id: { description: 'Only files of this project.', schema: Type.String() },
+      },
+      response: listSchema(AdminFile, 'AdminFileList'),
+      errors: ['invalid_value', 'storage_unavailable'],
+      handle: list,
+    }),
+    adminRoute(['DELETE', '/admin/v1/files/:file_id', { right: 'manage', project: projectOf }], {
+      summary: 'Delete a file',
+      description: 'With its content. Requests and conversations that name it fail from then on.',
+      params: { file_id: 'The id of a file.' },
+      response: AdminFileDeleted,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: remove,
+    }),
+  ]
+}
+
+function readPurpose(text: string | null) {
+  const purpose = STORED_PURPOSES.find((one) => one === text)
+  if (purpose !== undefined || text === null) return purpose
+  const message = `"purpose" must be one of ${STORED_PURPOSES.join(', ')}.`
+  throw new GatewayError('invalid_value', message, { param: 'purpose' })
+}
