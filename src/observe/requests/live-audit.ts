@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { AuditRow } from '../../spec/audit.ts'
 import type { AuditStore } from '../../store/admin/audit-store.ts'
-import { type Follower, give, type LiveItem } from './live-followers.ts'
+import { type Follower, give, type LiveItem, lose } from './live-followers.ts'
 
 type LiveAudit = {
   /** Somebody new follows: what was recorded before is sent only where its place says so. */
@@ -75,6 +75,7 @@ export function createLiveAudit({ audit, followers, clock, log }: AuditParts): L
     do {
       const { rows } = await audit.page({ limit: ROWS })
       follower.audit = last
+      if ((rows.at(-1)?.sequence ?? 0) > last + 1) lose(follower, clock.now()) // more than are read at once
       publish(rows.toReversed(), [follower])
       last = Math.max(last, rows[0]?.sequence ?? 0)
       follower.audit = Number.POSITIVE_INFINITY

@@ -107,6 +107,23 @@ describe('live events', () => {
     expect(told.at(-1)).toMatchObject({ type: 'dropped', data: { events: 3 } })
   })
 
+  test('say that rows of the audit log are missing where more came than are read at once', async () => {
+    const { live, record, clock, signal } = setUp()
+    const after = { sequence: 0, audit: 1, process_id: 'gw_own', number: 0 }
+    record(202)
+    const next = reader(live.follow({ ...ALL, after }, signal), clock)
+    expect(await next()).toMatchObject({ type: 'dropped', data: { events: null } })
+    expect(await next()).toMatchObject({ type: 'audit', data: { sequence: 3 } })
+  })
+
+  test('send all rows of the audit log that came meanwhile', async () => {
+    const { live, record, clock, signal } = setUp()
+    record(201)
+    const after = { sequence: 0, audit: 1, process_id: 'gw_own', number: 0 }
+    const next = reader(live.follow({ ...ALL, after }, signal), clock)
+    expect(await next()).toMatchObject({ type: 'audit', data: { sequence: 2 } })
+  })
+
   test('do not read the audit log while nobody follows it', async () => {
     const { live, asked, clock, ending, signal } = setUp()
     live.follow({ actor: 'owner', types: ['alert'] }, signal)
