@@ -130,6 +130,21 @@ describe.each(Object.entries(REQUESTS))('%s', (_, { path, body }) => {
   })
 })
 
+describe('a limited token', () => {
+  it('may name its own files, and no files of the operator at the vendor', async () => {
+    const { gateway, vendors, upload } = await start()
+    const { secret } = await gateway.instance.tokens.issue({ name: 'limited', models: ['messages/m'] })
+    const headers = { authorization: `Bearer ${secret}` }
+    const [document, image] = [await upload(PDF, 'a.pdf', headers), await upload(PNG, 'b.png', headers)]
+    const call = (one: string, two: string) =>
+      gateway.call('/v1/messages', { headers, json: { model: 'messages/m', ...REQUESTS.messages?.body(one, two) } })
+    await call(document, image)
+    expect(vendors.messages?.requests[0]?.body).toContain(PDF.toString('base64'))
+    expect((await call('file_011CNha8iCJcU1wXNR6q4V8w', 'file_2')).status).toBe(400)
+    expect(vendors.messages?.requests.length).toBe(1)
+  })
+})
+
 describe('POST /v1/messages', () => {
   it('passes the ids of vendors unchanged', async () => {
     const { gateway, vendors } = await start()

@@ -25,13 +25,18 @@ function mapList<T>(value: T, name: string, map: (item: unknown, index: number) 
   return changed ? { ...value, [name]: changed } : value
 }
 
+/** Most parts are texts, which take no more than a look. */
 const mapContents =
   (list: string, contents: readonly string[], mapPart: MapPart): MapFiles =>
   (body, dataOf) =>
     mapList(body, list, (item, at) => {
       let mapped = item
       for (const name of contents)
-        mapped = mapList(mapped, name, (part, index) => mapPart(part, `${list}[${at}].${name}[${index}]`, dataOf))
+        mapped = mapList(mapped, name, (part, index) =>
+          isRecord(part) && typeof part.text === 'string'
+            ? part
+            : mapPart(part, `${list}[${at}].${name}[${index}]`, dataOf),
+        )
       return mapped
     })
 
