@@ -447,6 +447,18 @@ describe('an OpenAI-shaped vendor', () => {
     expect(await used(transcription.gateway)).toMatchObject({ input_tokens: 20, output_tokens: 10, estimated: 1 })
   })
 
+  it('is limited by the seconds of audio, to the last one', async () => {
+    const rate_limits = { audio_seconds_per_minute: 3 }
+    const { gateway, transcribe } = await setUp(
+      [1, 2, 3].map(() => whole({ text: 'a' })),
+      { rate_limits },
+    )
+    const ask = async (seconds: number) => (await transcribe({}, 'transcriptions', silence(seconds))).status
+    expect([await ask(4), await ask(2), await ask(2), await ask(1), await ask(1)]).toEqual([429, 200, 429, 200, 429])
+    gateway.clock.advance(61_000)
+    expect(await ask(3)).toBe(200)
+  })
+
   it('may send segments that are none', async () => {
     const odd = [{ segments: {} }, { segments: [null, { text: 5 }] }, { segments: 'none', duration: 'Infinity' }]
     const { transcribe } = await setUp(odd.map((members) => whole({ text: 'Hello', ...members })))
