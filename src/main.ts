@@ -40,6 +40,10 @@ const COMMANDS: Commands = {
     summary: 'take targets out of service, put them back, test and reset them',
     load: () => import('./cli/commands/target.ts'),
   },
+  mcp: {
+    summary: 'list and approve tools of MCP servers',
+    load: () => import('./cli/commands/mcp.ts'),
+  },
   route: { summary: 'explain how a request would be routed', load: () => import('./cli/commands/route.ts') },
   health: { summary: 'ask whether a gateway can serve requests', load: () => import('./cli/commands/health.ts') },
   check: { summary: 'check the configuration', load: () => import('./cli/commands/check.ts') },

@@ -24,7 +24,7 @@ import { createProposedConfig } from './proposed-config.ts'
 type ControlParts = {
   store: Pick<
     Store,
-    'overrides' | 'budgets' | 'tasks' | 'files' | 'ledger' | 'webhooks' | 'alertHistory' | 'configVersions'
+    'overrides' | 'budgets' | 'tasks' | 'files' | 'ledger' | 'webhooks' | 'alertHistory' | 'configVersions' | 'mcpTools'
   >
   router: Router
   catalogue: Catalogue
@@ -57,6 +57,7 @@ type LaterParts = Omit<
   | 'webhooks'
   | 'fileRows'
   | 'alertHistory'
+  | 'mcpTools'
   | 'configVersions'
   | 'history'
   | 'ledger'
@@ -114,6 +115,7 @@ export function createControl(parts: ControlParts): Control {
           webhooks: store.webhooks,
           fileRows: store.files,
           alertHistory: store.alertHistory,
+          mcpTools: store.mcpTools,
           configVersions: store.configVersions,
           history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
           ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },

@@ -3,6 +3,7 @@ import { createAudit } from '../admin/audit/audit.ts'
 import { auditRoutes } from '../admin/routes/audit-log.ts'
 import { adminBudgetRoutes } from '../admin/routes/budgets.ts'
 import { cacheRoutes } from '../admin/routes/cache.ts'
+import { mcpToolRoutes } from '../admin/routes/mcp-tools.ts'
 import { overrideRoutes } from '../admin/routes/overrides.ts'
 import { requestRoutes } from '../admin/routes/requests.ts'
 import { adminTaskRoutes } from '../admin/routes/tasks.ts'
@@ -57,6 +58,7 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
       ...adminBudgetRoutes({ ...parts, budgets, ledger, tokens, projects, budgetSettings }),
       ...cacheRoutes({ ...parts, cache: { purge }, isModel: () => true }),
       ...overrideRoutes({ ...parts, overrides, isConfigured: () => true }),
+      ...mcpToolRoutes({ ...parts, mcpTools: store.mcpTools }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),
       ...adminUsageRoutes({ clock, ledger, max_rows: Number.MAX_SAFE_INTEGER - 1 }),
     ],

@@ -12,10 +12,12 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue } from '../models/catalogue.ts'
 import type { Transport } from '../providers/upstream/transport.ts'
+import type { Store } from '../store/store.ts'
 import type { createAccounting } from './accounting.ts'
 
 type McpParts = {
   config(): Config
+  store: Pick<Store, 'mcpTools'>
   transport: Transport
   stages: ReturnType<typeof createAccounting>['stages']
   router: Router
@@ -29,7 +31,7 @@ type McpParts = {
 type Mcp = McpRouteParts['mcp'] & {
   /** Applies the configuration as it is now. */
   apply(): void
-  /** Ends all sessions and their streams. */
+  /** Ends streams of notifications; calls go on. */
   drain(): Promise<void>
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -66,10 +68,12 @@ export function createMcp(parts: McpParts): Mcp {
     has: (name) => servers.all().some((upstream) => upstream.name === name),
     apply: servers.apply,
     async drain() {
-      await (await endpoint)?.close()
+      const loaded = await endpoint
+      loaded?.stop()
     },
     async close(options) {
-      await pipeline?.close(options)
+      const loaded = await endpoint
+      await Promise.all([pipeline?.close(options), loaded?.close()])
       await servers.close()
     },
   }

@@ -8,6 +8,7 @@ import { alertHistoryStore } from './admin/alert-history.ts'
 import { alertStore } from './admin/alerts.ts'
 import { auditStore } from './admin/audit.ts'
 import { configVersionStore } from './admin/config-versions.ts'
+import { mcpToolStore } from './admin/mcp-tools.ts'
 import { overrideStore } from './admin/overrides.ts'
 import { batchStore } from './batches/batches.ts'
 import type { Engine } from './engine.ts'
@@ -96,6 +97,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     budgets: report('budgets', budgetStore(engine)),
     cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),
     rateLimits: report('rateLimits', rateLimitStore(engine)),
+    mcpTools: report('mcpTools', mcpToolStore(engine)),
     overrides: report('overrides', overrideStore(engine)),
     requestContents: report('requestContents', requestContentsStore(engine)),
     requestLog: report('requestLog', requestLogStore(engine)),

@@ -7,6 +7,7 @@ import type { AdminStore } from './admin/admin-store.ts'
 import type { Alert, AlertHistoryStore, AlertStore } from './admin/alert-store.ts'
 import type { AuditStore } from './admin/audit-store.ts'
 import type { ConfigVersionStore } from './admin/config-version-store.ts'
+import type { McpToolStore } from './admin/mcp-tool-store.ts'
 import type { OverrideStore } from './admin/override-store.ts'
 import type { BatchStore } from './batches/batch-store.ts'
 import type { FileRowStore } from './files/file-row.ts'
@@ -261,6 +262,7 @@ export type Store = {
   openCachedVectors?: () => Promise<CachedVectors>
   rateLimits: RateLimitStore
   overrides: OverrideStore
+  mcpTools: McpToolStore
   requestLog: RequestLogStore
   requestSums: RequestSumStore
   endUsers: EndUserStore

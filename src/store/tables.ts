@@ -1,5 +1,4 @@
 /** The tables as the query builder sees them. Used only inside `store/`. */
-
 import type { Kysely, Transaction } from 'kysely'
 import type { ACCOUNT_SETTINGS, AccountSettingName, AccountValues } from '../spec/account-settings.ts'
 import type { AuditRow } from '../spec/audit.ts'
@@ -9,6 +8,7 @@ import type { LogContents } from '../spec/token.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admin-store.ts'
 import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
 import type { ConfigVersion } from './admin/config-version-store.ts'
+import type { McpToolRow } from './admin/mcp-tool-store.ts'
 import type { Override } from './admin/override-store.ts'
 import type { BatchTables } from './batches/batch-tables.ts'
 import type { FileRow } from './files/file-row.ts'
@@ -33,8 +33,7 @@ export type SettingColumns = {
 /** What tokens and projects have in common. */
 export type AccountColumns = SettingColumns & {
   name: string
-  /** 0 or 1. */
-  disabled: number
+  disabled: number // 0 or 1
   /** 0 or 1: it is in the configuration file. */
   declared: number
   created_at: number
@@ -306,6 +305,7 @@ export type Tables = BatchTables & {
   alert_marks: AlertMarksTable
   rate_limit_leases: LeaseRow
   routing_overrides: Override
+  mcp_tools: McpToolRow
   request_log: RequestLogTable
   request_tags: { tag: string; at_ms: number; row_id: number }
   request_feedback: Feedback

@@ -647,6 +647,33 @@ export type LoginMethods = {
   methods: (string)[]
 }
 
+export type McpTool = {
+  server: string
+  tool: string
+  state: 'approved' | 'pending' | 'changed'
+  hash: string
+  description: string
+  changes: ({
+  member: string
+  before: unknown
+  after: unknown
+})[]
+  seen_at: number
+  approved_at: number | null
+  approved_by: string | null
+}
+
+export type McpToolApproval = {
+  server: string
+  tool: string
+  hash: string
+}
+
+export type McpToolList = {
+  data: (McpTool)[]
+  next_cursor: string | null
+}
+
 export type Membership = {
   project_id: string
   role: 'project_admin' | 'project_member'
@@ -2179,6 +2206,18 @@ export type Api = {
     query: {}
     body: undefined
     response: Webhook
+  }
+  'GET /admin/v1/mcp/tools': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined }
+    body: undefined
+    response: McpToolList
+  }
+  'POST /admin/v1/mcp/tools/approve': {
+    params: {}
+    query: {}
+    body: McpToolApproval
+    response: McpTool
   }
   'GET /admin/v1/diagnostics': {
     params: {}

@@ -7,6 +7,7 @@ import { type ConfigRouteParts, configRoutes } from './config.ts'
 import { type ConfigTextParts, configTextRoutes } from './config-text.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminFileRoutes, type FileRouteParts } from './files.ts'
+import { type McpToolRouteParts, mcpToolRoutes } from './mcp-tools.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
 import { type ProviderDraftParts, providerDraftRoutes } from './provider-drafts.ts'
@@ -30,7 +31,8 @@ export type ControlRouteParts = ModelRouteParts &
   FileRouteParts &
   UsageRouteParts &
   AlertRouteParts &
-  WebhookRouteParts
+  WebhookRouteParts &
+  McpToolRouteParts
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
@@ -48,4 +50,5 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminUsageRoutes(parts),
   ...alertRoutes(parts),
   ...webhookRoutes(parts),
+  ...mcpToolRoutes(parts),
 ]

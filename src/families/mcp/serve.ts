@@ -39,13 +39,16 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     isJoined ? withJoinedUris(upstream.name, answer) : answer
 
   /** One that cannot be reached is left out where it is not the only one. */
-  async function list<Item>(context: ServerContext, of: (upstream: McpUpstream, offer: McpOffer) => Item[]) {
+  async function list<Item>(
+    context: ServerContext,
+    of: (upstream: McpUpstream, offer: McpOffer) => Item[] | Promise<Item[]>,
+  ) {
     const { caller } = accessOf(context)
     const found = scope === undefined ? servers.of(caller) : [serverOf(scope, caller)]
     const lists = await Promise.all(
       found.map(async (upstream) => {
         try {
-          return of(upstream, await upstream.offer())
+          return await of(upstream, await upstream.offer())
         } catch (thrown) {
           if (isJoined && thrown instanceof GatewayError) return []
           throw protocolError(thrown)
@@ -94,11 +97,13 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   }
 
   server.setRequestHandler('tools/list', async (_, context) => ({
-    tools: await list(context, (upstream, offer) =>
-      servers
+    tools: await list(context, async (upstream, offer) => {
+      const approved = await servers.approvedOf(upstream, offer)
+      return servers
         .toolsOf(upstream, offer, accessOf(context).caller)
-        .map((tool) => ({ ...tool, name: named(upstream, tool.name) })),
-    ),
+        .filter(({ name }) => approved.has(name))
+        .map((tool) => ({ ...tool, name: named(upstream, tool.name) }))
+    }),
   }))
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {
@@ -108,6 +113,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       const offer = await upstream.offer()
       const tool = servers.toolsOf(upstream, offer, caller).find(({ name }) => name === own)
       if (!tool) throw unknown('tool', params.name)
+      if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
       const { answer } = await pipeline.run(toolFamily, callFor(context.mcpReq.signal), {
         upstream,
         tool: own,
@@ -168,6 +174,12 @@ const INVALID_PARAMS = -32602
 /** A name that there is and that the caller may not use is unknown as well. */
 const unknown = (what: string, name: string) =>
   new ProtocolError(INVALID_PARAMS, `There is no ${what} ${JSON.stringify(name.slice(0, 200))} for this token.`)
+
+const unapproved = (server: string, tool: string) =>
+  new ProtocolError(
+    INVALID_PARAMS,
+    `The tool is off: it is new, or the server has changed it since it was approved. An operator can run: gatehouse mcp approve ${server}/${tool.slice(0, 200)}`,
+  )
 
 /** Only the built-in server learns for whom it works. */
 const metaFor = ({ config }: McpUpstream, { token_id }: Caller) =>

@@ -8,6 +8,8 @@ import type { Log } from '../../kit/log.ts'
 import { createUpstream, type McpOffer, type McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Transport } from '../../providers/upstream/transport.ts'
 import type { Caller } from '../../spec/token.ts'
+import type { Store } from '../../store/store.ts'
+import { type Approvals, createApprovals } from './approvals.ts'
 import { toolId } from './names.ts'
 
 const SANDBOX_SERVER = 'sandbox'
@@ -19,8 +21,10 @@ export type McpServers = {
   find(name: string, caller: Caller): McpUpstream | undefined
   /** All, for the operator. */
   all(): McpUpstream[]
-  /** The tools of a server that the caller may call. */
+  /** The tools of a server that the caller may call, approved or not. */
   toolsOf(upstream: McpUpstream, offer: McpOffer, caller: Caller): McpOffer['tools']
+  /** The names of those that are approved as they are. */
+  approvedOf: Approvals['of']
   /** Connects with the settings as they are now; a server whose settings are the same keeps its connection. */
   apply(): void
   /** Called with the name of a server whose offer has changed. */
@@ -30,13 +34,15 @@ export type McpServers = {
 
 type ServersParts = {
   config(): Pick<Config, 'mcp' | 'sandbox'>
+  store: Pick<Store, 'mcpTools'>
   transport: Transport
   version: string
   clock: Clock
   log: Log
 }
 
-export function createMcpServers({ config, ...parts }: ServersParts): McpServers {
+export function createMcpServers({ config, store, ...parts }: ServersParts): McpServers {
+  const approvals = createApprovals({ ...parts, store: store.mcpTools, settings: () => config().mcp })
   let upstreams = new Map<string, { key: string; upstream: McpUpstream }>()
   const listeners: ((server: string) => void)[] = []
 
@@ -79,6 +85,7 @@ export function createMcpServers({ config, ...parts }: ServersParts): McpServers
     },
     toolsOf: ({ name, config: server }, { tools }, caller) =>
       tools.filter((tool) => isOffered(tool.name, server) && caller.mayUseModel(toolId(name, tool.name))),
+    approvedOf: approvals.of,
     apply,
     onChange: (listener) => void listeners.push(listener),
     async close() {

@@ -24,6 +24,9 @@ type ConnectParts = {
   onClosed(): void
 }
 
+/** Marks the error of a request whose response has ended without a result. */
+export const STREAM_END = 'gatehouse: the stream has ended'
+
 /** Loaded with the first connection: 20 MB. */
 const sdk = () => import('@modelcontextprotocol/client')
 
@@ -64,13 +67,25 @@ export async function connectTo(parts: ConnectParts): Promise<Client> {
 }
 
 async function transportTo(parts: ConnectParts): Promise<McpTransport> {
-  const { name, config, transport, limits } = parts
+  const { name, config, transport, limits, clock } = parts
   if (!config) return simulated(parts)
   const { StreamableHTTPClientTransport, SSEClientTransport } = await sdk()
   if (config.command !== undefined) return program(config.command, parts)
-  const fetch = createUpstreamFetch({ name, config, transport, limits })
+  const fetch = createUpstreamFetch({ name, config, transport, limits, onStreamEnd })
   if (config.sse !== undefined) return new SSEClientTransport(new URL(config.sse), { fetch })
-  return new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
+  const http = new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
+  return http
+
+  /** Without a result the request would wait until its timeout: the SDK reports the end of a stream to nobody. */
+  function onStreamEnd(id: unknown, thrown: unknown): void {
+    const message =
+      thrown instanceof GatewayError
+        ? thrown.message
+        : `The MCP server "${name}" closed its response before the result.`
+    const error = { code: -32000, message, data: STREAM_END }
+    // A result that has just arrived is first; of a request that has one, this is ignored.
+    clock.after(STREAM_END_MILLISECONDS, () => http.onmessage?.({ jsonrpc: '2.0', id: id as string, error }))
+  }
 }
 
 async function simulated({ clock }: ConnectParts): Promise<McpTransport> {
@@ -80,6 +95,8 @@ async function simulated({ clock }: ConnectParts): Promise<McpTransport> {
   await createSandboxServer({ clock }).connect(theirs)
   return ours
 }
+
+const STREAM_END_MILLISECONDS = 20
 
 /** Lines of a program that are logged after each start. */
 const MAX_LINES = 20

@@ -1,6 +1,7 @@
 /** The `fetch` of an MCP client: over the gateway's transport, to the address of its server only, with bounded messages. */
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import type { Timeouts } from '../../config/schema/schema.ts'
+import { memberOf, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from '../upstream/transport.ts'
 import { asFetch, createTransportFetch, type PackageFetch } from '../upstream/transport-fetch.ts'
@@ -10,6 +11,8 @@ type FetchParts = {
   config: McpServerConfig
   transport: Transport
   limits: UpstreamLimits
+  /** The events of a request have ended, by what has failed; its result may be missing. */
+  onStreamEnd(request_id: unknown, thrown: unknown): void
 }
 
 /** The limits of a server, defaults filled in. */
@@ -30,7 +33,7 @@ const STREAM_IDLE_SECONDS = 3_600
 /** How many messages of the greatest size one response may have: progress, and the result. */
 const MESSAGES_OF_ONE_RESPONSE = 4
 
-export function createUpstreamFetch({ name, config, transport, limits }: FetchParts): PackageFetch {
+export function createUpstreamFetch({ name, config, transport, limits, onStreamEnd }: FetchParts): PackageFetch {
   const origin = URL.parse(config.url ?? config.sse ?? '')?.origin
   const own: Record<string, string> = {
     ...config.headers,
@@ -60,32 +63,74 @@ export function createUpstreamFetch({ name, config, transport, limits }: FetchPa
     const response = await fetch(input, init)
     if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) return response
     const total = isStream ? Number.POSITIVE_INFINITY : MESSAGES_OF_ONE_RESPONSE * limits.max_bytes
-    const body = response.body.pipeThrough(boundedEvents(name, limits.max_bytes, total))
+    const request_id = isStream ? undefined : memberOf(parseJson(String(init.body)), 'id')
+    const onEnd = (thrown?: unknown) => void (request_id === undefined || onStreamEnd(request_id, thrown))
+    const body = boundedEvents(response.body, { name, most: limits.max_bytes, total, onEnd })
     return new Response(body, { status: response.status, headers: response.headers })
   })
 }
 
 const NEVER = new AbortController().signal
 const LINE_FEED = 10
+const HAS_ID = /(^|\n)id:/
 
-/** Fails at an event that is longer than `most`, and after `total` bytes. */
-function boundedEvents(name: string, most: number, total: number): TransformStream<Uint8Array, Uint8Array> {
+type Bounds = {
+  name: string
+  /** Bytes of one event. */
+  most: number
+  /** Bytes of all. */
+  total: number
+  /** Called once, unless the SDK can resume the stream: then its events have ids. */
+  onEnd(thrown?: unknown): void
+}
+
+function boundedEvents(
+  body: ReadableStream<Uint8Array>,
+  { name, most, total, onEnd }: Bounds,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
   let size = 0
   let all = 0
-  return new TransformStream({
-    transform(chunk, controller) {
-      all += chunk.length
-      // Events end with an empty line: the bytes since the last one belong to one event.
-      const end = chunk.lastIndexOf(LINE_FEED)
-      const isEnd = end > 0 && chunk[end - 1] === LINE_FEED
-      size = isEnd ? chunk.length - end - 1 : size + chunk.length
-      if (size > most || chunk.length > most || all > total) {
-        throw new GatewayError(
-          'bad_upstream_response',
-          `The MCP server "${name}" sent more than ${most} bytes in one message (max_result_bytes).`,
-        )
-      }
-      controller.enqueue(chunk)
+  let isResumable = false
+  const ended = (thrown?: unknown) => void (isResumable || onEnd(thrown))
+
+  function assertBounded(chunk: Uint8Array): void {
+    all += chunk.length
+    // Events end with an empty line: the bytes since the last one belong to one event.
+    const end = chunk.lastIndexOf(LINE_FEED)
+    const isEnd = end > 0 && chunk[end - 1] === LINE_FEED
+    const longest = Math.max(size + (end === -1 ? chunk.length : end), chunk.length)
+    size = isEnd ? chunk.length - end - 1 : size + chunk.length
+    if (longest <= most && size <= most && all <= total) return
+    throw new GatewayError(
+      'bad_upstream_response',
+      `The MCP server "${name}" sent more than ${most} bytes in one message (max_result_bytes).`,
+    )
+  }
+
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (done) {
+            controller.close()
+            ended()
+            return
+          }
+          assertBounded(value)
+          isResumable ||= HAS_ID.test(Buffer.from(value).toString('latin1'))
+          controller.enqueue(value)
+        } catch (thrown) {
+          reader.cancel().catch(() => {})
+          controller.error(thrown)
+          ended(thrown)
+        }
+      },
+      async cancel(reason) {
+        await reader.cancel(reason)
+      },
     },
-  })
+    { highWaterMark: 0 },
+  )
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
-import { connectTo, type ListKind } from './connect.ts'
+import { connectTo, type ListKind, STREAM_END } from './connect.ts'
 import { limitsOf } from './upstream-fetch.ts'
 
 /** What a server offers; empty lists where it has none. */
@@ -177,22 +177,19 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     async request({ method, params, signal, onProgress }) {
       signal.throwIfAborted()
       const client = await connect()
-      const ended = Promise.withResolvers<never>()
-      ended.promise.catch(() => {})
       const options = {
         signal,
-        requestSignal: signal,
         timeout: limits.call_ms,
         maxTotalTimeout: limits.call_ms,
-        // Without a result the request would wait until its timeout.
-        onRequestStreamEnd: () => void clock.after(STREAM_END_MILLISECONDS, () => ended.reject(cut(name))),
         ...(onProgress ? { onprogress: onProgress } : {}),
       }
       try {
-        return await Promise.race([client.request({ method, params } as never, options), ended.promise])
+        return await client.request({ method, params } as never, options)
       } catch (thrown) {
         signal.throwIfAborted()
-        throw isRefusal(thrown) ? new McpRefusal(thrown.code, thrown.message, thrown.data) : asFailure(thrown, name)
+        if (!isRefusal(thrown)) throw asFailure(thrown, name)
+        if (thrown.data === STREAM_END) throw new GatewayError('upstream_cut', thrown.message)
+        throw new McpRefusal(thrown.code, thrown.message, thrown.data)
       }
     },
     async close() {
@@ -206,12 +203,6 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     },
   }
 }
-
-/** The result of a stream that has just ended may still be on its way within the SDK. */
-const STREAM_END_MILLISECONDS = 20
-
-const cut = (name: string) =>
-  new GatewayError('upstream_cut', `The MCP server "${name}" closed its response before the result.`)
 
 type RpcError = Error & { code: number; data?: unknown }
 const isRefusal = (thrown: unknown): thrown is RpcError =>

@@ -32,7 +32,9 @@ export type McpEndpoint = {
   handle(call: McpCall): Promise<{ response: Response; ended(): void }>
   /** The lists of a server may have changed. */
   notify(server: string): void
-  readonly sessions: number
+  /** Aborted when the gateway stops: streams of notifications end, calls go on. */
+  readonly stopping: AbortSignal
+  stop(): void
   close(): Promise<void>
 }
 
@@ -43,6 +45,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
   const { settings, isAlone, clock } = parts
   const create = (scope: string | undefined) => createMcpServer(scope, parts)
   const sessions = createSessions({ settings, create, clock })
+  const stopping = new AbortController()
   /** Of the current protocol, by scope; the empty one is of all servers. */
   const handlers = new Map<string, McpHttpHandler>()
 
@@ -102,9 +105,8 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
         notify?.resourcesChanged()
       }
     },
-    get sessions() {
-      return sessions.size
-    },
+    stopping: stopping.signal,
+    stop: () => stopping.abort(),
     async close() {
       await Promise.all([sessions.close(), ...[...handlers.values()].map((handler) => handler.close())])
     },

@@ -5,6 +5,7 @@ import type { ServerSettings } from '../../../config/config.ts'
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
 import type { Clock } from '../../../kit/clock.ts'
+import { memberOf } from '../../../kit/json.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import type { Operation } from '../../../spec/operation.ts'
 import { storedStream } from '../../shared/event-stream.ts'
@@ -138,7 +139,8 @@ async function handle(context: Context, { mcp, settings, clock }: McpRouteParts)
   const endpoint = await opening
   const access = { caller, callFor: (signal: AbortSignal) => callWithin(context, signal) }
   const sent = await endpoint.handle({ request, body, scope, token_id: caller.token_id, access })
-  return passed(sent, context, { settings, clock })
+  const isEndless = request.method === 'GET' || memberOf(body, 'method') === 'subscriptions/listen'
+  return passed({ ...sent, ...(isEndless && { stopping: endpoint.stopping }) }, context, { settings, clock })
 }
 
 /** The protocol has none since 2025-06-18, and a call of several tools could not be recorded as one request. */
@@ -184,9 +186,11 @@ function callWithin(context: Context & Partial<Call>, signal: AbortSignal): Call
   }
 }
 
+type Sent = { response: Response; ended(): void; stopping?: AbortSignal }
+
 /** The response of the SDK, recorded as any other. */
 async function passed(
-  { response, ended }: { response: Response; ended(): void },
+  { response, ended, stopping }: Sent,
   context: Context,
   { settings, clock }: Omit<McpRouteParts, 'mcp'>,
 ): Promise<Response> {
@@ -194,17 +198,32 @@ async function passed(
   const { body, status } = response
   if (body && headers['content-type']?.startsWith('text/event-stream')) {
     delete headers['content-type']
-    return storedStream(until(body, ended), context, { headers: context.withHeaders(headers), settings, clock })
+    return storedStream(until(body, ended, stopping), context, {
+      headers: context.withHeaders(headers),
+      settings,
+      clock,
+    })
   }
   const bytes = body && (await response.bytes())
   ended()
   return new Response(bytes, { status, headers: context.withHeaders(headers) })
 }
 
-async function* until(body: AsyncIterable<Uint8Array>, ended: () => void): AsyncGenerator<Uint8Array> {
+/** Ends when the gateway stops, where it would never end by itself. */
+async function* until(body: ReadableStream<Uint8Array>, ended: () => void, stopping?: AbortSignal) {
+  const reader = body.getReader()
+  const { promise: stopped, resolve } = Promise.withResolvers<{ done: true; value?: undefined }>()
+  const stop = () => resolve({ done: true })
+  stopping?.addEventListener('abort', stop, { once: true })
   try {
-    yield* body
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), stopped])
+      if (done) return
+      yield value
+    }
   } finally {
+    stopping?.removeEventListener('abort', stop)
+    reader.cancel().catch(() => {})
     ended()
   }
 }

@@ -35,7 +35,6 @@ type Sessions = {
   single(scope: string | undefined, asJson: boolean): Promise<WebStandardStreamableHTTPServerTransport>
   /** Tells all sessions that see this server that its lists may have changed. */
   notify(server: string): void
-  readonly size: number
   close(): Promise<void>
 }
 
@@ -112,9 +111,6 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
           send.call(server).catch(() => {}) // its client has no open stream
         }
       }
-    },
-    get size() {
-      return sessions.size
     },
     async close() {
       const open = [...sessions.values()]

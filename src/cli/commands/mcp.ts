@@ -1,0 +1,93 @@
+/** `gatehouse mcp`: lists the tools of MCP servers, and approves them as they are now. */
+import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
+import { API_OPTIONS_HELP } from '../admin-api.ts'
+import { headedTable } from '../table.ts'
+import { json, type Terminal } from '../terminal.ts'
+
+const HELP = `Usage: gatehouse mcp <list | approve> [options]
+
+Works on a running gateway (--url), or on its store. A tool of an MCP server is used only as it was approved: one
+whose description or schemas have changed is off until it is approved again.
+
+Commands:
+  list                      show the tools that were seen, and what has changed since they were approved
+  approve <server>[/tool]   approve a tool, or all tools of the server, as they are now
+
+Options:
+${API_OPTIONS_HELP}
+${STORE_OPTIONS_HELP}
+
+Examples:
+  gatehouse mcp list
+  gatehouse mcp approve github/search
+`
+
+type Tool = {
+  server: string
+  tool: string
+  state: 'approved' | 'pending' | 'changed'
+  hash: string
+  description: string
+  changes: { member: string; before: unknown; after: unknown }[]
+  approved_by: string | null
+}
+
+const ACTIONS: Record<string, Action> = {
+  list: { flags: {}, positionals: [], run: list },
+  approve: { flags: {}, positionals: ['the name of a server, or server/tool'], run: approve },
+}
+
+export const run = (args: string[], terminal: Terminal): Promise<number> =>
+  runAction({ command: 'mcp', help: HELP, actions: ACTIONS }, args, terminal)
+
+const toolsOf = async ({ api }: Work): Promise<Tool[]> => (await api.all('/mcp/tools')) as Tool[]
+
+async function list(work: Work): Promise<number> {
+  const { given, terminal } = work
+  const tools = await toolsOf(work)
+  if (given.has('json')) terminal.out(json({ tools }))
+  else if (tools.length === 0) terminal.out('No tool was seen yet: a server is asked when a client first uses /mcp.\n')
+  else {
+    const rows = tools.map(({ server, tool, state, approved_by }) => [server, clean(tool), state, approved_by ?? '-'])
+    terminal.out(headedTable(['SERVER', 'TOOL', 'STATE', 'APPROVED BY'], rows, terminal))
+    for (const tool of tools) terminal.out(differenceOf(tool))
+  }
+  return 0
+}
+
+/** What a server sends is shown without control characters, which a terminal would obey. */
+const clean = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '?')
+const shown = (value: unknown): string => clean(JSON.stringify(value) ?? 'null')
+
+function differenceOf({ server, tool, changes }: Tool): string {
+  if (changes.length === 0) return ''
+  const lines = changes.flatMap(({ member, before, after }) => [
+    `  ${member}`,
+    `  - ${shown(before)}`,
+    `  + ${shown(after)}`,
+  ])
+  return `\n${server}/${clean(tool)} has changed since it was approved:\n${lines.join('\n')}\n`
+}
+
+async function approve(work: Work): Promise<number> {
+  const { given, terminal, api } = work
+  const [server = '', name] = (given.positionals[0] ?? '').split(/\/(.*)/s)
+  const found = (await toolsOf(work)).filter((tool) => tool.server === server && (name ?? tool.tool) === tool.tool)
+  if (found.length === 0) {
+    const what =
+      name === undefined
+        ? `No tool of ${JSON.stringify(server)}`
+        : `No tool ${JSON.stringify(name)} of ${JSON.stringify(server)}`
+    throw new Error(`${what} was seen. See: gatehouse mcp list`)
+  }
+  const open = found.filter(({ state }) => state !== 'approved')
+  const approved: unknown[] = []
+  for (const tool of open) {
+    const body = { server: tool.server, tool: tool.tool, hash: tool.hash }
+    approved.push((await api.call('/mcp/tools/approve', { method: 'POST', body })).body)
+    if (!given.has('json')) terminal.out(`${differenceOf(tool)}${tool.server}/${clean(tool.tool)} is approved.\n`)
+  }
+  if (given.has('json')) terminal.out(json({ approved }))
+  else if (open.length === 0) terminal.out('Everything is approved as it is.\n')
+  return 0
+}

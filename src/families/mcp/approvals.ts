@@ -1,0 +1,73 @@
+/**
+ * Approved tools: a tool may be used as its description and schemas were approved. One that a server changes afterwards is off
+ * until it is approved again.
+ */
+import type { McpSettings } from '../../config/config.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { canonicalJson } from '../../kit/json.ts'
+import type { Log } from '../../kit/log.ts'
+import { sha256 } from '../../kit/secret.ts'
+import type { McpOffer, McpUpstream } from '../../providers/mcp/upstream.ts'
+import type { McpToolStore, SeenTool } from '../../store/admin/mcp-tool-store.ts'
+
+type ApprovalsParts = {
+  store: Pick<McpToolStore, 'list' | 'see'>
+  settings(): McpSettings
+  clock: Clock
+  log: Log
+}
+
+export type Approvals = {
+  /** The names of the tools that are approved as they are offered. */
+  of(upstream: McpUpstream, offer: McpOffer): Promise<ReadonlySet<string>>
+}
+
+/** What another process has approved counts after it. */
+const FRESH_MILLISECONDS = 2_000
+/** Longer ones are never approved. */
+const MAX_DEFINITION_CHARACTERS = 64 * 1024
+/** A server that invents names without end fills no table. */
+const MAX_ROWS = 5_000
+const BY_CONFIGURATION = 'configuration'
+
+type Known = { offer: McpOffer; until: number; approved: ReadonlySet<string> }
+
+export function createApprovals({ store, settings, clock, log }: ApprovalsParts): Approvals {
+  const known = new Map<string, Known>()
+
+  async function look({ name, config }: McpUpstream, { tools }: McpOffer): Promise<ReadonlySet<string>> {
+    const rows = new Map((await store.list(name)).map((row) => [row.tool, row]))
+    const offered = tools.map((tool) => seenTool(name, tool, unixSeconds(clock)))
+    const fitting = offered.filter(({ definition }) => definition.length <= MAX_DEFINITION_CHARACTERS)
+    const fresh = fitting.filter(({ tool }) => !rows.has(tool)).slice(0, Math.max(0, MAX_ROWS - rows.size))
+    const changed = fitting.filter(({ tool, hash }) => rows.has(tool) && rows.get(tool)?.hash !== hash)
+    const isAuto = (config?.approve ?? settings().approve) === 'auto'
+    if (fresh.length + changed.length > 0)
+      await store.see([...fresh, ...changed], isAuto ? BY_CONFIGURATION : undefined)
+    for (const { tool, hash } of changed) {
+      if (rows.get(tool)?.approved_hash === hash) continue
+      log.warn('mcp tool changed', { server: name, tool, why: 'it is off until it is approved again' })
+    }
+    const isApproved = ({ tool, hash }: SeenTool) =>
+      rows.has(tool) ? rows.get(tool)?.approved_hash === hash : isAuto && fresh.some((one) => one.tool === tool)
+    return new Set(fitting.filter(isApproved).map(({ tool }) => tool))
+  }
+
+  return {
+    async of(upstream, offer) {
+      // The built-in server changes with the gateway only.
+      if (upstream.config === undefined) return new Set(offer.tools.map(({ name }) => name))
+      const found = known.get(upstream.name)
+      if (found && found.offer === offer && clock.steady() < found.until) return found.approved
+      const approved = await look(upstream, offer)
+      known.set(upstream.name, { offer, until: clock.steady() + FRESH_MILLISECONDS, approved })
+      return approved
+    },
+  }
+}
+
+function seenTool(server: string, tool: McpOffer['tools'][number], seen_at: number): SeenTool {
+  const { name, title, description, inputSchema, outputSchema, annotations } = tool
+  const definition = canonicalJson({ name, title, description, inputSchema, outputSchema, annotations })
+  return { server, tool: name, hash: sha256(definition), definition, seen_at }
+}

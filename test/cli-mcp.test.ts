@@ -1,0 +1,49 @@
+/** `gatehouse mcp` on a running gateway: lists tools with what has changed, and approves them. */
+import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
+import { run } from '../src/cli/commands/mcp.ts'
+import { DEFAULT_MCP } from '../src/config/config.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { OWNER } from './kit/admin.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { mcpClient } from './kit/mcp.ts'
+import { type McpVendor, startMcpVendor, tool } from './kit/mcp-vendor.ts'
+import { collectingTerminal } from './kit/terminal.ts'
+
+let vendor: McpVendor
+let gateway: TestGateway
+let server: ReturnType<typeof Bun.serve>
+beforeEach(async () => {
+  vendor = startMcpVendor()
+  vendor.tools = [tool('act'), tool('odd\u001b[2J')]
+  const mcp = { ...DEFAULT_MCP, approve: 'manual' as const, servers: { v: { url: vendor.url } } }
+  gateway = await startGateway({ admin_token: OWNER, mcp }, { clock: systemClock })
+  server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (request) => gateway.instance.fetch(request) })
+})
+afterEach(async () => {
+  await server.stop(true)
+  await gateway[Symbol.asyncDispose]()
+  await vendor.stop()
+})
+
+async function mcp(line: string) {
+  const environment = { GATEHOUSE_URL: `http://127.0.0.1:${server.port}`, GATEHOUSE_ADMIN_TOKEN: OWNER }
+  const { terminal, printed } = collectingTerminal({ cwd: '/', environment })
+  const code = await run(line.split(' '), terminal).catch((error: Error) => error.message)
+  return { code, out: printed.out }
+}
+
+describe('gatehouse mcp', () => {
+  it('lists what was seen, and approves one tool, then all of a server', async () => {
+    expect((await mcp('list')).out).toContain('No tool was seen yet')
+    await using client = await mcpClient(gateway)
+    await client.listTools()
+    const { out } = await mcp('list')
+    expect(out).toMatch(/v +act +pending/)
+    expect(out).not.toContain('\u001b[2J')
+    expect((await mcp('approve v/act')).out).toBe('v/act is approved.\n')
+    expect((await mcp('list')).out).toMatch(/v +act +approved +environment/)
+    expect((await mcp('approve v')).out).toBe('v/odd?[2J is approved.\n')
+    expect((await mcp('approve v')).out).toBe('Everything is approved as it is.\n')
+    expect((await mcp('approve v/none')).code).toBe('No tool "none" of "v" was seen. See: gatehouse mcp list')
+  })
+})

@@ -1,0 +1,71 @@
+/** An MCP server of the official SDK on loopback, whose tools a test defines, and which can misbehave. */
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
+
+type Tool = { name: string; description: string; inputSchema: { type: 'object' } }
+type Answer = (given: Record<string, unknown>, signal: AbortSignal) => object | Promise<object>
+
+export type McpVendor = {
+  url: string
+  /** What `tools/list` returns; assign it to change it. */
+  tools: Tool[]
+  answer: Answer
+  /** Headers of the requests that came. */
+  headers: Headers[]
+  /** How many calls of tools came. */
+  calls: number
+  /** Instead of the server; undefined: the server answers. */
+  intercept: ((request: Request, body: unknown) => Response | Promise<Response> | undefined) | undefined
+  stop(): Promise<void>
+}
+
+export const tool = (name: string, description = 'Does something.'): Tool => ({
+  name,
+  description,
+  inputSchema: { type: 'object' },
+})
+
+export const say = (text: string) => ({ content: [{ type: 'text', text }] })
+
+export function startMcpVendor(): McpVendor {
+  const create = () => {
+    const server = new Server({ name: 'vendor', version: '1' }, { capabilities: { tools: {} } })
+    server.setRequestHandler('tools/list', () => ({ tools: vendor.tools }))
+    server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+      vendor.calls++
+      return (await vendor.answer(params.arguments ?? {}, mcpReq.signal)) as never
+    })
+    return server
+  }
+  const modern = createMcpHandler(create, { legacy: 'reject' })
+  const http = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      vendor.headers.push(request.headers)
+      const body = request.method === 'POST' ? await request.json() : undefined
+      const own = await vendor.intercept?.(request, body)
+      if (own) return own
+      if (request.method !== 'POST') return new Response(null, { status: 405 })
+      if (!(await isLegacyRequest(request, body))) return modern.fetch(request, { parsedBody: body })
+      const transport = new WebStandardStreamableHTTPServerTransport({})
+      await create().connect(transport)
+      return transport.handleRequest(request, { parsedBody: body })
+    },
+  })
+  const vendor: McpVendor = {
+    url: `http://127.0.0.1:${http.port}/mcp`,
+    tools: [tool('act')],
+    answer: () => say('done'),
+    headers: [],
+    calls: 0,
+    intercept: undefined,
+    stop: () => http.stop(true),
+  }
+  return vendor
+}
