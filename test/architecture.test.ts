@@ -14,7 +14,7 @@ const LAYERS = [
   ['spec', 'kit'],
   ['protocols', 'config'],
   ['providers', 'store', 'outputs', 'http', 'jobs'],
-  ['models', 'calls/routing', 'calls/limits', 'calls/budgets', 'calls/cache', 'calls/recording'],
+  ['models', 'calls/routing', 'calls/limits', 'calls/budgets', 'calls/cache', 'calls/recording', 'calls/guards'],
   ['calls'],
   ['accounts', 'observe'],
   ['families/shared'],

@@ -93,6 +93,7 @@ describe('without a file', () => {
       batches: DEFAULT_BATCHES,
       ledger: DEFAULT_LEDGER,
       providers: {},
+      guards: {},
       models: {},
     })
   })

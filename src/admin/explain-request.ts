@@ -47,6 +47,8 @@ export type Explained = {
 type PlanView = {
   /** What may hold or refuse a call, in order. */
   gates: string[]
+  /** What checks the contents of a call, in order. */
+  guards: string[]
   /** `off`: only where the request asks for it. */
   cache: 'on' | 'off'
   /** Of each response. */
@@ -109,8 +111,9 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
   return { requested: name, model: model.id, family, status, fallbacks, plan: viewOf(plan), ...decision }
 }
 
-const viewOf = ({ gates, model, headers }: Plan): PlanView => ({
+const viewOf = ({ gates, guards, model, headers }: Plan): PlanView => ({
   gates: gates.map(({ name }) => name),
+  guards: guards?.guards.map(({ name }) => name) ?? [],
   cache: model.cache === undefined ? 'off' : 'on',
   headers: { ...headers },
 })

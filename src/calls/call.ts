@@ -10,6 +10,9 @@ import type { Caller } from '../spec/token.ts'
 import type { Estimate, Units } from '../spec/usage.ts'
 import type { TaskBudget } from '../store/ledger/budget-store.ts'
 import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
+import type { CallGuards } from './guards/call-guards.ts'
+import type { GuardResult } from './guards/guard.ts'
+import type { GuardPlan } from './guards/guards.ts'
 import type { LimitReport } from './limits/status.ts'
 import type { Attempt, ServingAttempt } from './routing/attempt.ts'
 import type { Decision } from './routing/explain.ts'
@@ -49,6 +52,8 @@ export type Call = {
   plan?: Plan | undefined
   /** What the caller asks of its routing and of the response cache; absent: nothing. */
   options?: CallOptions
+  /** What checks its contents; absent: nothing does. Set when it is prepared. */
+  guards?: CallGuards
   /** Where its rate limits stand; set when it is admitted or refused. */
   limits?: LimitReport
   /** What is known about it; set by the pipeline. */
@@ -70,6 +75,8 @@ export type Plan = Chosen & {
   readonly family: CallFamily
   /** The gates that may hold or refuse its calls, in order: only those for which something is configured. */
   readonly gates: readonly Gate[]
+  /** What checks the contents of its calls; undefined: nothing does. */
+  readonly guards: GuardPlan | undefined
   /** Whether other models may serve a call that this one cannot serve. */
   readonly has_fallbacks: boolean
   /** Whether a target takes only some requests. */
@@ -209,6 +216,8 @@ export type CallRecord = {
   is_refused?: boolean
   /** What it uses as far as it was known before it was sent. */
   estimate?: Estimate
+  /** What its guards have decided. Absent: it has none. */
+  guards?: GuardResult[]
   /** How long it waited for a rate limit. */
   queued_ms?: number
   /** Set when the call is settled. */
@@ -224,6 +233,9 @@ export type CallRecord = {
   /** Tells the router that the response of the serving attempt has ended: with an error where it broke. */
   serving?: ServingAttempt | undefined
 }
+
+/** Executes an attempt in the trace of its call. */
+export type TraceAttempt = <Answer>(call: Call, attempt: Attempt, execute: () => Promise<Answer>) => Promise<Answer>
 
 /** Every method is optional: a subscriber implements what it needs. */
 export type CallSubscriber = Partial<CallEvents>

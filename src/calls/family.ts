@@ -7,6 +7,7 @@ import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { GatewayError } from '../spec/error.ts'
 import type { Estimate } from '../spec/usage.ts'
 import type { Call, Meter } from './call.ts'
+import type { GuardedText } from './guards/content.ts'
 import type { RequestFacts } from './routing/conditions.ts'
 import type { AttemptPolicy } from './routing/outcome.ts'
 
@@ -72,6 +73,8 @@ type FamilyParts<Input, Work, Answer, M extends AnyMeter> = {
   attemptsAtOnce?(work: Work): boolean
   /** The texts of its input, for the request log where contents are recorded. Absent: the family notes them itself. */
   texts?(work: Work): string[]
+  /** Its contents, for guards. Absent: a call that is to be checked is refused. */
+  guarded?: GuardedFamily<Work, Answer>
   /** The least number of tokens that its input can have, cheaply; undefined: not known. */
   leastTokens?(work: Work): number | undefined
   /** What routing may need to know of the request. Absent: nothing is known. */
@@ -82,6 +85,14 @@ type FamilyParts<Input, Work, Answer, M extends AnyMeter> = {
   cacheable?(work: Work): CacheableRequest | undefined
   /** Absent: no whole answer is cached. */
   codec?: AnswerCodec<Work, Answer, UsageOf<M>>
+}
+
+/** The texts of a family, each as it can be changed in place. */
+type GuardedFamily<Work, Answer> = {
+  /** Of a request, which from now on is that of the work, and of no other. */
+  input(work: Work, call: Call): GuardedText[]
+  /** Of a whole answer. Absent: the family checks it itself, or it has no text. */
+  output?(answer: Answer): GuardedText[]
 }
 
 /** A request as far as its answer depends on it. */

@@ -44,7 +44,9 @@ export function lookupFor<Work>(
   const { deadline } = boundsOf(model.routing, call.arrived, call.options)
   const key = keyOf({ model, record, request: found.request }, settings.scope)
   const is_refresh = directive === 'refresh'
-  const semantic = embedText && !is_refresh ? semanticLookup({ found, model, record }, embedText) : undefined
+  // A guarded text is for the model alone, and an answer to another text was checked for that one.
+  const semantic =
+    embedText && !is_refresh && !call.guards ? semanticLookup({ found, model, record }, embedText) : undefined
   return { model: model.id, key, ttl_seconds, max_entry_bytes, is_refresh, deadline, signal: call.signal, semantic }
 }
 
@@ -75,7 +77,8 @@ function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['s
   if (call.options?.provider) served.push(call.options.provider)
   if (model.targets.some(({ when }) => when?.projects)) served.push({ project: call.caller.project_id })
   // The end user, in every scope: an answer may contain what only that one may know, and the header is no part of the body.
-  const parts = [KEY_VERSION, sharersOf(scope, call.caller), call.end_user, family, is_stream, ...served]
+  const parts: unknown[] = [KEY_VERSION, sharersOf(scope, call.caller), call.end_user, family, is_stream, ...served]
+  if (call.guards) parts.push(call.guards.fingerprint)
   return createHash('sha256')
     .update(JSON.stringify([...parts, request]))
     .digest('hex')

@@ -8,6 +8,7 @@ import { modelHeaders } from '../models/lifecycle.ts'
 import type { CallFamily } from '../spec/endpoint-family.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Gate, Plan } from './call.ts'
+import type { GuardPlan, Guards } from './guards/guards.ts'
 import { haveConditions } from './routing/conditions.ts'
 
 export type Plans = {
@@ -15,12 +16,16 @@ export type Plans = {
   of(caller: Caller, name: string | undefined, family: CallFamily): Plan
   /** The gates of a model that takes over a call. */
   gatesOf(caller: Caller, model: CatalogueModel): readonly Gate[]
+  /** What checks the contents of calls at a model; undefined: nothing does. */
+  guardsOf(caller: Caller, model: CatalogueModel): GuardPlan | undefined
 }
 
 type PlansParts = {
   catalogue: Pick<Catalogue, 'require'> & Partial<Pick<Catalogue, 'changesAfter' | 'revision'>>
   /** All, in the order in which a call passes them. */
   gates: readonly Gate[]
+  /** Absent: there are none. */
+  guards?: Guards
   clock: Clock
 }
 
@@ -29,7 +34,7 @@ export const MAX_PLANS = 10_000
 
 type PlansOfCaller = Map<CallFamily, Map<string | undefined, Plan>>
 
-export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
+export function createPlans({ catalogue, gates, guards: all_guards, clock }: PlansParts): Plans {
   /** Of the configuration, the accounts, the overrides, the catalogue and its prices. Undefined: no plan is kept. */
   const { revision } = catalogue
   let made_of: number | undefined
@@ -41,6 +46,8 @@ export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
   const gatesOf = (caller: Caller, model: CatalogueModel): readonly Gate[] =>
     gates.filter(({ applies }) => applies?.(caller, model) ?? true)
 
+  const guardsOf = (caller: Caller, model: CatalogueModel) => all_guards?.planOf(caller, model)
+
   function make(caller: Caller, name: string | undefined, family: CallFamily): Plan {
     const chosen = catalogue.require(name, family, caller)
     const { model } = chosen
@@ -50,15 +57,18 @@ export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
       gates.some((gate) => gate.limitsProvider?.(provider.id)),
     )
     const mayRepeat = model.routing.tries !== undefined
+    const guards = guardsOf(caller, model)
     return {
       ...chosen,
       name,
       family,
       gates: gatesOf(caller, model),
+      guards,
       has_fallbacks,
       has_conditions,
       has_limited_targets,
-      is_plain: model.targets.length === 1 && !(has_fallbacks || has_conditions || has_limited_targets || mayRepeat),
+      is_plain:
+        model.targets.length === 1 && !(guards || has_fallbacks || has_conditions || has_limited_targets || mayRepeat),
       headers: modelHeaders(chosen, clock),
     }
   }
@@ -99,5 +109,6 @@ export function createPlans({ catalogue, gates, clock }: PlansParts): Plans {
       return plan
     },
     gatesOf,
+    guardsOf,
   }
 }

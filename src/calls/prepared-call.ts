@@ -1,12 +1,12 @@
 /** A call whose request fits its model: one object for each, which the stages of the pipeline and the router work on. */
 import type { RoutingConfig } from '../config/schema/routing-schema.ts'
 import type { Abortable } from '../kit/abortable.ts'
-import type { Clock } from '../kit/clock.ts'
 import type { CatalogueModel } from '../models/catalogue.ts'
 import type { Target } from '../providers/provider.ts'
 import type { AttemptAdmission } from './admission.ts'
-import type { Call, CallEvents, CallRecord, Gate, Plan } from './call.ts'
+import type { Call, CallRecord, Gate, Plan } from './call.ts'
 import { mayHaveCharged, noteDoubt } from './entries.ts'
+import type { ExecutionParts } from './execution-parts.ts'
 import {
   type AnyMeter,
   type ByTarget,
@@ -17,7 +17,7 @@ import {
   type Try,
   type Unread,
 } from './family.ts'
-import type { Plans } from './plan.ts'
+import { executeGuarded, guardCall } from './guarded-call.ts'
 import {
   type Attempt,
   LOST,
@@ -32,22 +32,7 @@ import { acceptingTargets, expectedCost, haveConditions, type SizedRequest } fro
 import type { OpenAttempt } from './routing/open-attempt.ts'
 import type { AttemptPolicy } from './routing/outcome.ts'
 import type { ProviderPreferences } from './routing/preferences.ts'
-import type { Router } from './routing/router.ts'
 import { explainCall, sizedRequest } from './sized-request.ts'
-
-/** Executes an attempt in the trace of its call. */
-export type TraceAttempt = <Answer>(call: Call, attempt: Attempt, execute: () => Promise<Answer>) => Promise<Answer>
-
-type ExecutionParts = {
-  router: Pick<Router, 'attempt' | 'only' | 'candidates'>
-  plans: Pick<Plans, 'gatesOf'>
-  /** Undefined: providers have no limits. */
-  attempts: AttemptAdmission | undefined
-  /** Undefined: no traces are recorded. */
-  traceAttempt?: TraceAttempt | undefined
-  events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
-  clock: Clock
-}
 
 type Preparing<Work, Answer, M extends AnyMeter> = Pick<PreparedCall<Work, Answer, M>, 'record' | 'plan'> & {
   family: Family<never, Work, Answer, M>
@@ -99,6 +84,7 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.model = model
     this.#input = input
     this.#parts = parts
+    if (plan.guards) guardCall(call, record, plan.guards)
     this.work = family.fit(model, input, call)
     if (call.capture?.is_recorded && family.texts) call.capture.input = family.texts(this.work)
     this.meter = family.meter(this.work)
@@ -106,6 +92,8 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
 
   /** The request, fitted to another model. Throws GatewayError. */
   fitTo(model: CatalogueModel): Work {
+    const guards = this.#parts.plans.guardsOf(this.call.caller, model)
+    if (guards) guardCall(this.call, this.record, guards, this.plan.guards)
     return this.descriptor.fit(model, this.#input as never, this.call)
   }
 
@@ -125,6 +113,10 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
 
   /** At the targets of its model, one after another. */
   execute(): Promise<Answer> {
+    return this.call.guards ? executeGuarded(this, this.call.guards, () => this.#execute()) : this.#execute()
+  }
+
+  #execute(): Promise<Answer> {
     const { descriptor, work } = this
     if (descriptor.execute) return descriptor.execute(work, this.#execution())
     const waiting = descriptor.beforeSend?.(work, this.call)

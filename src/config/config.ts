@@ -9,6 +9,7 @@ import type { CacheConfig } from './schema/cache-schema.ts'
 import type { CallsConfig } from './schema/calls-schema.ts'
 import type { DeclaredAdminToken, DeclaredProject, DeclaredToken } from './schema/declared-schema.ts'
 import type { FilesConfig } from './schema/files-schema.ts'
+import type { GuardConfig } from './schema/guard-schema.ts'
 import type { LedgerConfig } from './schema/ledger-schema.ts'
 import type { McpConfig, McpServerConfig } from './schema/mcp-schema.ts'
 import type { MetricsConfig } from './schema/metrics-schema.ts'
@@ -116,6 +117,8 @@ export type Config = {
   mcp: McpSettings
   telemetry: TelemetryConfig
   admin: AdminSettings
+  /** By name. */
+  guards: Record<string, GuardConfig>
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>
 }

@@ -9,6 +9,7 @@ import { createFindOwner } from '../calls/budgets/budget-owners.ts'
 import { budgetStates } from '../calls/budgets/budget-states.ts'
 import { createBudgets } from '../calls/budgets/budgets.ts'
 import type { Gate } from '../calls/call.ts'
+import { createGuards } from '../calls/guards/guards.ts'
 import { createRateLimiter } from '../calls/limits/rate-limits.ts'
 import { createOpenCallGate } from '../calls/open-call-gate.ts'
 import { createPlans, type Plans } from '../calls/plan.ts'
@@ -121,6 +122,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, close: ledger.closeCall, clock, log })
   let closing: Promise<void> | undefined
+  const guards = createGuards(config)
   const gates = [
     rateLimiter,
     createBudgetGate({ budgets, config, clock }),
@@ -129,7 +131,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   return {
     ledger,
     alerts,
-    stages: { recordUsage: ledger.record, isDurable, gates, plans: createPlans({ catalogue, gates, clock }) },
+    stages: { recordUsage: ledger.record, isDurable, gates, plans: createPlans({ catalogue, gates, guards, clock }) },
     attemptLimits: rateLimiter,
     reports: {
       ledger: { usage: store.ledger.usage, currency },

@@ -1,6 +1,6 @@
 /** Traces (read from requests, kept with calls and tasks, sent to providers that may have them) and the export by OTLP. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { TraceAttempt } from '../calls/prepared-call.ts'
+import type { TraceAttempt } from '../calls/call.ts'
 import type { Config } from '../config/config.ts'
 import type { WorkTracer } from '../families/tasks/task-traces.ts'
 import type { Context } from '../http/context.ts'

@@ -35,6 +35,8 @@ export type CatalogueModel = Life & {
   prices: readonly PriceVersion[] | undefined
   /** Undefined: responses are cached only where the request asks for it. */
   cache: ModelCache | undefined
+  /** Names of the guards of its calls. */
+  guards: readonly string[]
   /** Ids of other models, by the reason for which they serve a call. */
   fallbacks: Partial<Record<FallbackReason, readonly string[]>>
   limits: Limits
@@ -108,6 +110,7 @@ export function catalogueModel({ id, config, targets, prices, created, when_reti
     routing: { ...config.routing },
     prices,
     cache: config.cache,
+    guards: config.guards ?? [],
     fallbacks: Array.isArray(config.fallbacks)
       ? { unavailable: config.fallbacks, context_length: config.fallbacks }
       : (config.fallbacks ?? {}),

@@ -9,6 +9,7 @@ export const MODEL_REQUEST_ERRORS: ErrorCode[] = [
   'invalid_value',
   'unsupported_parameter',
   'unsupported_endpoint',
+  'content_blocked',
   'ambiguous_model',
   'model_not_allowed',
   'model_not_found',

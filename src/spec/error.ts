@@ -24,6 +24,7 @@ export const ERRORS = {
     context_length_exceeded: 'The upstream reports that the input is too long.',
     input_media_invalid: 'An image or video of the request could not be fetched or read.',
     content_policy_violation: 'The upstream rejected the content.',
+    content_blocked: 'A guard of the gateway blocked the content.',
     upstream_invalid_request: 'The upstream rejected the request.',
     thread_unsupported_request: 'No target of the model stores threads; send the whole conversation without `thread`.',
     previous_response_not_found:

@@ -87,6 +87,7 @@ export function configOf(settings: Settings = {}): Config {
     projects: {},
     api_tokens: {},
     admin_tokens: {},
+    guards: {},
     providers: {},
     models: {},
     ...settings,

@@ -1134,6 +1134,11 @@ export type Request = {
   cache?: string | undefined
   cache_similarity?: number | undefined
   upstream_status?: number | undefined
+  guards?: ({
+  name: string
+  on: string
+  outcome: string
+})[] | undefined
   units?: Record<string, unknown> | undefined
   metadata?: Record<string, string> | undefined
   task_id?: string | undefined
@@ -1233,6 +1238,7 @@ export type RoutingExplanation = {
   fallbacks: Record<string, (string)[]>
   plan: {
   gates: (string)[]
+  guards: (string)[]
   cache: string
   headers: Record<string, string>
 }

@@ -40,6 +40,7 @@ const Explanation = Type.Object(
     plan: Type.Object(
       {
         gates: Type.Array(Type.String(), { description: 'What may hold or refuse a call, in order.' }),
+        guards: Type.Array(Type.String(), { description: 'What checks the contents of a call, in order.' }),
         cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
         headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
       },

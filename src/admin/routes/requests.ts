@@ -87,6 +87,16 @@ const RequestObject = Type.Object(
     cache: optional(text('hit, miss or bypass; absent: the response cache is not used.')),
     cache_similarity: optional(number('Of a hit that was found by its meaning.')),
     upstream_status: optional(Type.Integer({ description: 'The status that the provider returned.' })),
+    guards: optional(
+      Type.Array(
+        Type.Object({
+          name: Type.String(),
+          on: text('input or output.'),
+          outcome: text('passed, would_replace, replaced, would_block, failed or blocked.'),
+        }),
+        { description: 'What its guards have decided.' },
+      ),
+    ),
     units: optional(Type.Record(Type.String(), Type.Unknown(), { description: 'What was used, as it is priced.' })),
     metadata: optional(Type.Record(Type.String(), Type.String())),
     task_id: optional(text('Of the task that it has created.')),

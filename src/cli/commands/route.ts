@@ -109,6 +109,7 @@ function asText(explained: Explained, terminal: Terminal): string {
     ['tries', String(tries)],
     ['deadline', deadline_seconds === null ? 'none' : `${deadline_seconds} s`],
     ['gates', explained.plan.gates.join(', ') || 'none'],
+    ['guards', explained.plan.guards.join(', ') || 'none'],
     ['cache', explained.plan.cache],
     ...Object.entries(explained.plan.headers).map(([name, value]) => [`header: ${name}`, value]),
     ...Object.entries(fallbacks).map(([reason, ids]) => [`fallback: ${reason}`, ids.join(', ')]),

@@ -13,6 +13,7 @@ import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
 import { checkContents } from './contents-checks.ts'
 import { declaredProblems } from './declared-checks.ts'
+import { guardProblems } from './guard-checks.ts'
 import { mcpProblems } from './mcp-checks.ts'
 import { metadataHostProblems } from './metadata-hosts.ts'
 import { checkPrices } from './price-checks.ts'
@@ -64,9 +65,8 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   // A faulty entry still exists: its own problem is reported at its own position. An alias is not a model.
   const isInFile = (id: string) => Object.hasOwn(inFile, id) && !('alias_of' in (inFile[id] ?? {}))
   const mayExist = (id: string) => isInFile(id) || isFoundElsewhere(id, parts)
-  for (const { path, part, message } of checkAliases({ all: new Map(present(inFile)), models, mayExist })) {
+  for (const { path, part, message } of checkAliases({ all: new Map(present(inFile)), models, mayExist }))
     report(path, message, part)
-  }
   const ownProblems = [
     ...declaredProblems(config, patternProblem),
     ...oidcProblems(config),
@@ -76,12 +76,12 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
     ...checkConditions(config),
     ...checkFallbacks({ models, mayExist }),
     ...checkPrices(config),
+    ...guardProblems(config, patternProblem),
     ...checkEmbeddingModels({ models, mayExist }),
   ]
   for (const { path, part, message } of ownProblems) report(path, message, part)
-  for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist })) {
+  for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist }))
     report(['models', id, 'replaced_by'], message)
-  }
   return out
 }
 

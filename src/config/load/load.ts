@@ -209,6 +209,7 @@ function settled({ settings, path, file, cwd }: Settled): Config {
     metrics: { ...DEFAULT_METRICS, ...file.metrics },
     mcp: { ...DEFAULT_MCP, ...file.mcp },
     admin: { ...DEFAULT_ADMIN, ...file.admin },
+    guards: file.guards ?? {},
     providers: file.providers ?? {},
     models: file.models ?? {},
   })

@@ -12,6 +12,7 @@ import { CallsConfig } from './calls-schema.ts'
 import { DeclaredAdminTokens, DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
 import { EmbeddingLimits } from './embedding-schema.ts'
 import { FilesConfig } from './files-schema.ts'
+import { Guards, guardNames } from './guard-schema.ts'
 import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
 import { Capabilities, Limits } from './limits-schema.ts'
@@ -144,6 +145,7 @@ export const ModelConfig = section({
   routing: optional(RoutingConfig),
   rate_limits: rateLimits('What all calls of the model together may use.'),
   cache: optional(ModelCache),
+  guards: guardNames('Names of guards in `guards` that check its requests and answers.'),
   fallbacks: optional({
     ...Fallbacks,
     description:
@@ -197,6 +199,7 @@ export const FileConfig = Type.Object(
     metrics: optional(MetricsConfig),
     mcp: optional(McpConfig),
     admin: optional(AdminConfig),
+    guards: optional(Guards),
     providers: optional(Type.Record(Type.String(), ProviderConfig)),
     models: optional(Type.Record(Type.String(), ModelConfig)),
   },

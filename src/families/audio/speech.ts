@@ -1,6 +1,7 @@
 /** The speech family: text is spoken by one target; its audio is passed on as it arrives, as bytes or as events. */
 import type { Meter } from '../../calls/call.ts'
 import type { StreamFamily } from '../../calls/family.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import { createSample } from '../../kit/sample.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
@@ -52,6 +53,13 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
         expected: units(Math.ceil(bytes / 4), Math.ceil(characters * AUDIO_TOKENS_A_CHARACTER)),
         most: units(bytes + 2, characters * MOST_AUDIO_TOKENS_A_CHARACTER),
       }
+    },
+    guarded: {
+      input(work) {
+        const request = { ...work.request }
+        work.request = request
+        return [...textAt(request, 'input'), ...textAt(request, 'instructions')]
+      },
     },
     texts: ({ request: { input, instructions } }) => [input, ...(instructions === undefined ? [] : [instructions])],
     policy: 'until_answered',

@@ -1,6 +1,9 @@
 /** The transcription family: audio is sent to one target, whose text comes back as a whole or as it is recognized. */
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
+import { answerBlocked } from '../../calls/guarded-call.ts'
+import type { CallGuards } from '../../calls/guards/call-guards.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import { isPricedByTokens } from '../../models/prices.ts'
 import type { Recording, TranscriptionCall, TranscriptionProvider, TranscriptPart } from '../../providers/audio.ts'
@@ -16,6 +19,7 @@ export type TranscriptionInput = Pick<TranscriptionCall, 'task' | 'recording'> &
 type TranscriptionWork = Pick<TranscriptionCall, 'task' | 'recording' | 'request'> & {
   targets: Target[]
   isPricedByTokens: boolean
+  guards?: CallGuards | undefined
 }
 
 type TranscriptMeter = Meter<TranscriptUsage> & {
@@ -44,6 +48,14 @@ export function createTranscription(): Transcription {
     },
     meter: createTranscriptMeter,
     estimate: ({ recording, request }: TranscriptionWork) => estimateTranscript(recording, request.prompt),
+    guarded: {
+      input(work: TranscriptionWork, { guards }: Call) {
+        const request = { ...work.request }
+        work.request = request
+        work.guards = guards
+        return textAt(request, 'prompt')
+      },
+    },
     texts: ({ request: { prompt } }: TranscriptionWork) => (prompt === undefined ? [] : [prompt]),
     policy: 'until_answered' as const,
     targets: ({ targets }: TranscriptionWork) => targets,
@@ -56,7 +68,7 @@ export function createTranscription(): Transcription {
       async send(target, work, { call, signal, meter }) {
         const transcript = await providerOf(target).transcribe(callOf(target, work, call), signal)
         meter.reported(transcript)
-        return transcript
+        return work.guards?.readsAnswer ? guardedTranscript(work.guards, transcript) : transcript
       },
     },
     stream: {
@@ -64,8 +76,10 @@ export function createTranscription(): Transcription {
       async send(target, work, { call, signal, meter }) {
         const provider = providerOf(target)
         const asked = callOf(target, work, call)
-        const events = provider.stream?.(asked, signal) ?? whole(provider, asked, signal)
-        const parts = await awaitFirst(encode(events, { meter, provider_id: target.provider.id }))
+        const guards = work.guards?.readsAnswer ? work.guards : undefined
+        // Events of several forms have the text: what is guarded comes as a whole.
+        const events = (guards ? undefined : provider.stream?.(asked, signal)) ?? whole(provider, asked, signal)
+        const parts = await awaitFirst(encode(events, { meter, guards, provider_id: target.provider.id }))
         return { parts, includesUsage: false, end: () => '' }
       },
       encodeError: (error) => event({ type: 'error', ...errorBody(error) }),
@@ -94,12 +108,26 @@ async function* whole(
   yield { type: 'end', transcript: await provider.transcribe(call, signal) }
 }
 
+/** A transcript that a guard blocks is an error: this API has no other form for it. */
+function guardedTranscript(guards: CallGuards, { logprobs: _, ...given }: Transcript): Transcript {
+  const transcript = { ...given }
+  if (!guards.checkOutput(textAt(transcript, 'text'))) throw answerBlocked()
+  const { text, words: __, segments, ...rest } = transcript
+  if (text === given.text) return transcript
+  // What was replaced may be spread over words and segments: one segment has all of the text.
+  const [first, last] = [segments?.[0], segments?.at(-1)]
+  return { ...rest, text, ...(first && last && { segments: [{ start: first.start, end: last.end, text }] }) }
+}
+
 const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 
-type Encoding = { meter: TranscriptMeter; provider_id: string }
+type Encoding = { meter: TranscriptMeter; guards: CallGuards | undefined; provider_id: string }
 
 /** A text that came as a whole is one delta, so that a client that only reads deltas has it too. */
-async function* encode(parts: AsyncIterable<TranscriptPart>, { meter, provider_id }: Encoding): AsyncGenerator<string> {
+async function* encode(
+  parts: AsyncIterable<TranscriptPart>,
+  { meter, guards, provider_id }: Encoding,
+): AsyncGenerator<string> {
   let hasText = false
   for await (const part of parts) {
     if (part.type === 'event') {
@@ -109,7 +137,8 @@ async function* encode(parts: AsyncIterable<TranscriptPart>, { meter, provider_i
       continue
     }
     meter.reported(part.transcript)
-    const { text, logprobs, languages } = part.transcript as Transcript & { languages?: unknown }
+    const transcript = guards ? guardedTranscript(guards, part.transcript) : part.transcript
+    const { text, logprobs, languages } = transcript as Transcript & { languages?: unknown }
     const usage = await meter.usage()
     if (!hasText && text !== '') yield event({ type: 'transcript.text.delta', ...{ delta: text } })
     yield event({

@@ -2,6 +2,8 @@
 
 import type { Call } from '../../calls/call.ts'
 import type { ByTarget, Family, ResponseStream, StreamFamily, Try } from '../../calls/family.ts'
+import type { CallGuards } from '../../calls/guards/call-guards.ts'
+import type { GuardedText } from '../../calls/guards/content.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
@@ -20,6 +22,8 @@ import { cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { captured } from './captured.ts'
 import type { Framing } from './dialects/dialect.ts'
 import { chatFacts } from './facts.ts'
+import { guardedAnswer, guardedRequest } from './guarded.ts'
+import { GuardedChunks } from './guarded-stream.ts'
 import { type ChatMeter, createMeter, estimateChat } from './meter.ts'
 import {
   assertAllowed,
@@ -60,6 +64,7 @@ export type ChatWork = ResponseContext & {
   targets: Target[]
   request_id: string
   capture: Capture | undefined
+  guards: CallGuards | undefined
   /** Set once a try has its encoder. */
   is_encoding?: true
 }
@@ -70,7 +75,8 @@ export type Chat = {
 }
 
 export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: Clock }): Chat {
-  function fit(model: CatalogueModel, input: ChatInput, { request_id, caller, capture }: Call): ChatWork {
+  function fit(model: CatalogueModel, given: ChatInput, { request_id, caller, capture, guards }: Call): ChatWork {
+    const input = guards ? translatedInput(given) : given
     const { passthroughRequest, answer } = input
     const targets = targetsFor(model.targets, passthroughRequest)
     assertAllowed(input, targets, caller)
@@ -81,7 +87,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
         ? { id: answer.id, created: answer.created, model: model.id }
         : { id: `${answer.id_prefix}${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: model.id }
     const writer = input.writer(head, request, request_id)
-    return { input, request, targets, head, writer, request_id, capture }
+    return { input, request, targets, head, writer, request_id, capture, guards }
   }
 
   const shared = {
@@ -109,6 +115,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
       affinityOf(request, caller.token_id, sticky),
     cacheable: cacheableRequest,
     targets: ({ targets }: ChatWork) => targets,
+    guarded: { input: guardedTexts },
     beforeSend: ({ input: { admit } }: ChatWork, call: Call) => admit?.(call),
   }
 
@@ -136,7 +143,9 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
             { request, responseContext, meter: watched },
           )
         const chunks = chatOf(target).chunks(callFor(target, request, call), tried.signal)
-        return translated(chunks, responseContext.writer, watched)
+        const { guards } = work
+        if (!guards?.readsAnswer) return translated(chunks, responseContext.writer, watched)
+        return translated(new GuardedChunks(chunks, guards, watched), responseContext.writer, COUNTED_BEFORE)
       },
       errorForClient: (thrown, { request, input: { errorForClient } }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
@@ -148,12 +157,29 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
 
 async function translateWhole(
   target: Target,
-  { request, writer }: ChatWork,
+  { request, writer, guards }: ChatWork,
   { call, signal, meter }: Try<ChatMeter>,
 ): Promise<Whole> {
   const answer = await chatOf(target).complete(callFor(target, request, call), signal)
   meter.countWhole(answer)
-  return { encode: (usage) => writer.whole(answer, usage) }
+  const given = guards?.readsAnswer ? guardedAnswer(guards, answer) : answer
+  return { encode: (usage) => writer.whole(given, usage) }
+}
+
+/** A meter that has counted what the guards of a stream have read. */
+const COUNTED_BEFORE = { count() {} }
+
+/** Guards read texts, so nothing passes without translation. Throws where only a provider of the same protocol takes it. */
+function translatedInput({ passthroughRequest, ...input }: ChatInput): ChatInput {
+  if (passthroughRequest?.refusal) throw passthroughRequest.refusal
+  return input
+}
+
+function guardedTexts(work: ChatWork): GuardedText[] {
+  const { request, texts } = guardedRequest(work.request)
+  work.request = request
+  if (work.capture?.request) work.capture.request = request
+  return texts
 }
 
 function contextOf({ head, input, request, request_id }: ChatWork): ResponseContext {

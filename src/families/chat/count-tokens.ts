@@ -15,6 +15,7 @@ import type { Operation } from '../../spec/operation.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
 import type { MapFiles } from '../files/file-references.ts'
 import { chatFacts } from './facts.ts'
+import { guardedRequest } from './guarded.ts'
 import {
   assertAllowed,
   type PassthroughRequest,
@@ -70,7 +71,10 @@ const countingFamily = (
 ): Family<CountInput, CountWork, number, undefined> => ({
   endpoint: () => endpoint,
   modelOf: ({ clientRequest }) => clientRequest.model,
-  fit(model, { clientRequest, passthroughRequest }, { caller }) {
+  fit(model, { clientRequest, passthroughRequest: given }, { caller, guards }) {
+    // Guards read texts, so nothing passes without translation.
+    if (guards && given?.refusal) throw given.refusal
+    const passthroughRequest = guards ? undefined : given
     const work = {
       request: { ...clientRequest, model: model.id },
       passthroughRequest,
@@ -80,6 +84,13 @@ const countingFamily = (
     return work
   },
   meter: () => undefined,
+  guarded: {
+    input(work) {
+      const { request, texts } = guardedRequest(work.request)
+      work.request = request
+      return texts
+    },
+  },
   policy: 'until_answered',
   facts: ({ request }) => chatFacts([request]),
   // A provider may count badly and generate well.

@@ -91,6 +91,9 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     policy: chat.whole.policy,
     estimate: ({ parts }: Work, model: CatalogueModel) =>
       estimateChat({ requests: parts.map(({ request }) => request) }, model),
+    guarded: {
+      input: ({ parts }: Work, call: Call) => parts.flatMap((part) => chat.whole.guarded?.input(part, call) ?? []),
+    },
     facts: ({ parts }: Work) => chatFacts(parts.map(({ request }) => request)),
     // A second try would count in another meter than the other prompts.
     is_hedged: false as const,

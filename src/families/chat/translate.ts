@@ -21,7 +21,7 @@ export type Whole = { encode(usage: Usage): unknown }
 export const translated = (
   chunks: AsyncIterable<ChatChunk[]>,
   writer: ResponseEncoder,
-  meter: ChatMeter,
+  meter: Pick<ChatMeter, 'count'>,
 ): Promise<ResponseStream<Usage>> => awaitFirstPart(new EncodedChunks(chunks, writer, meter), writer)
 
 type Part = string | Uint8Array
@@ -54,9 +54,9 @@ export abstract class ResponseParts implements AsyncIterableIterator<Part> {
 class EncodedChunks extends ResponseParts {
   readonly #chunks: AsyncIterator<ChatChunk[]>
   readonly #writer: ResponseEncoder
-  readonly #meter: ChatMeter
+  readonly #meter: Pick<ChatMeter, 'count'>
 
-  constructor(chunks: AsyncIterable<ChatChunk[]>, writer: ResponseEncoder, meter: ChatMeter) {
+  constructor(chunks: AsyncIterable<ChatChunk[]>, writer: ResponseEncoder, meter: Pick<ChatMeter, 'count'>) {
     super()
     this.#chunks = chunks[Symbol.asyncIterator]()
     this.#writer = writer

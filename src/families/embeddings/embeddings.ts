@@ -2,6 +2,7 @@
 import type { Call } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import { createTextMeter, estimateTexts, type TextMeter } from '../../calls/text-meter.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
@@ -32,6 +33,14 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   },
   meter: ({ order }) => createTextMeter({ inputs: order.inputs, tokenizer }),
   estimate: ({ order }) => estimateTexts(order.inputs),
+  guarded: {
+    input(work) {
+      const inputs = [...work.order.inputs]
+      if (inputs.some((input) => typeof input !== 'string')) throw tokensUnreadable(work.model.id)
+      work.order = { ...work.order, inputs }
+      return inputs.flatMap((_, at) => textAt(inputs, at))
+    },
+  },
   texts: ({ order }) => order.inputs.filter((input) => typeof input === 'string'),
   policy: 'until_answered',
   targets: ({ targets }) => targets,
@@ -43,6 +52,11 @@ export const createEmbeddings = ({ tokenizer }: { tokenizer: Tokenizer }): Embed
   cacheable: ({ order: { inputs, request } }) => ({ request: [inputs, request], is_deterministic: true }),
   codec: jsonCodec(),
 })
+
+const tokensUnreadable = (model: string) =>
+  new GatewayError('unsupported_value', `Guards check the model "${model}": "input" must be text, not token numbers.`, {
+    param: 'input',
+  })
 
 type Served = { target: Target; provider: EmbeddingProvider }
 

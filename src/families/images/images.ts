@@ -2,6 +2,7 @@
 import type { Call, Meter } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { readableBytes, structureFault } from '../../kit/file-structure.ts'
 import { SNIFF_BYTES, sniff } from '../../kit/sniff.ts'
@@ -115,6 +116,13 @@ export function createImages({ fetchImage, clock }: ImagesParts): Images {
     },
     meter: ({ order }: ImageWork) => createImageMeter(order),
     estimate: ({ order, partial_images }: ImageWork) => estimateImages(order, partial_images),
+    guarded: {
+      input(work: ImageWork) {
+        const order = { ...work.order }
+        work.order = order
+        return [...textAt(order, 'prompt'), ...textAt(order, 'negative_prompt')]
+      },
+    },
     texts: ({ order }: ImageWork) => [order.prompt, order.negative_prompt ?? ''].filter((text) => text !== ''),
     policy: 'until_accepted' as const,
   }

@@ -1,6 +1,7 @@
 /** The moderations family: separates the inputs, checks that the model accepts images, validates the results. */
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import { createTextMeter, estimateTexts, type TextMeter } from '../../calls/text-meter.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
@@ -27,6 +28,19 @@ export const createModerations = ({ tokenizer }: { tokenizer: Tokenizer }): Mode
   },
   meter: ({ inputs }) => createTextMeter({ inputs: inputs.flatMap(textsOf), tokenizer }),
   estimate: ({ inputs }) => estimateTexts(inputs.flatMap(textsOf)),
+  guarded: {
+    input(work) {
+      const inputs = work.inputs.map((input) =>
+        typeof input === 'string' ? input : input.map((part) => ({ ...part })),
+      )
+      work.inputs = inputs
+      return inputs.flatMap((input, at) =>
+        typeof input === 'string'
+          ? textAt(inputs, at)
+          : input.flatMap((part) => (part.type === 'text' ? textAt(part, 'text') : [])),
+      )
+    },
+  },
   texts: ({ inputs }) => inputs.flatMap(textsOf),
   policy: 'until_answered',
   targets: ({ targets }) => targets,

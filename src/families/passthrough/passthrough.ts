@@ -1,6 +1,8 @@
 /** Calls to paths of a provider by name: which of them a caller may send, and a call that passes the answer as it arrives. */
+
 import type { Gate, Plan } from '../../calls/call.ts'
 import type { StreamFamily } from '../../calls/family.ts'
+import type { Plans } from '../../calls/plan.ts'
 import type { Config } from '../../config/config.ts'
 import type { PassthroughPath } from '../../config/schema/passthrough-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
@@ -32,7 +34,7 @@ export type PassthroughPathParts = {
   supply: Pick<Supply, 'find'>
   config(): Pick<Config, 'ledger'>
   gates: readonly Gate[]
-  plans: { gatesOf(caller: Caller, model: CatalogueModel): readonly Gate[] }
+  plans: Pick<Plans, 'gatesOf' | 'guardsOf'>
 }
 
 export function createPassthroughPaths({ supply, config, gates, plans }: PassthroughPathParts): PassthroughPaths {
@@ -78,6 +80,7 @@ export function createPassthroughPaths({ supply, config, gates, plans }: Passthr
       name: model.id,
       family: 'passthrough',
       gates: plans.gatesOf(caller, model),
+      guards: plans.guardsOf(caller, model),
       has_fallbacks: false,
       has_conditions: false,
       has_limited_targets: model.targets.some(({ provider }) =>

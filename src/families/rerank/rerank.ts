@@ -2,6 +2,7 @@
 import type { Call } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import { createTextMeter, estimateTexts, type TextMeter } from '../../calls/text-meter.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { Target } from '../../providers/provider.ts'
@@ -44,6 +45,13 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
   meter: ({ request, documents }) =>
     createTextMeter({ inputs: [request.query, ...documents], tokenizer, searches: searchesFor(documents) }),
   estimate: ({ request, documents }) => estimateRerank(request.query, documents),
+  guarded: {
+    input(work) {
+      work.request = { ...work.request }
+      work.documents = [...work.documents]
+      return [...textAt(work.request, 'query'), ...work.documents.flatMap((_, at) => textAt(work.documents, at))]
+    },
+  },
   texts: ({ request, documents }) => [request.query, ...documents],
   policy: 'until_answered',
   targets: ({ targets }) => targets,

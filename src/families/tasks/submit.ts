@@ -3,6 +3,7 @@
 import type { StorageQuotas } from '../../accounts/token-quotas.ts'
 import type { Call, CallOptions } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
+import { textAt } from '../../calls/guards/content.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
 import { eligibleTargets, noneEligible } from '../../calls/routing/conditions.ts'
 import { noneAvailable } from '../../calls/routing/outcome.ts'
@@ -87,6 +88,13 @@ const acceptOrder = (
   },
   meter: () => undefined,
   estimate: ({ row }, model) => estimateTask(row.task, model),
+  guarded: {
+    input({ row }) {
+      const request = { ...row.task.request }
+      row.task = { ...row.task, request }
+      return [...textAt(request, 'prompt'), ...textAt(request, 'negative_prompt')]
+    },
+  },
   texts: ({ row: { task } }) =>
     [task.request.prompt, task.request.negative_prompt].flatMap((text) =>
       typeof text === 'string' && text !== '' ? [text] : [],

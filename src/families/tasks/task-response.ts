@@ -73,6 +73,7 @@ const FAIL_CODE_OF: Partial<Record<ErrorCode, FailCode>> = {
   ambiguous_model: 'invalid_input',
   input_media_invalid: 'input_media_invalid',
   content_policy_violation: 'content_policy_violation',
+  content_blocked: 'content_policy_violation',
   model_not_found: 'model_unavailable',
   model_not_allowed: 'model_unavailable',
   model_retired: 'model_unavailable',

@@ -84,6 +84,7 @@ export function createCallMetrics({ metrics, currency }: CallMetricsParts): Call
   const attempt_duration = metrics.histogram(CALL_METRICS.attempt_duration)
   const next = metrics.counter(CALL_METRICS.next)
   const cache = metrics.counter(CALL_METRICS.cache)
+  const guard_checks = metrics.counter(CALL_METRICS.guard_checks)
   const similarity = metrics.histogram(CALL_METRICS.similarity).with()
   const queue_wait = metrics.histogram(CALL_METRICS.queue_wait).with()
 
@@ -232,6 +233,7 @@ export function createCallMetrics({ metrics, currency }: CallMetricsParts): Call
     project.calls.value++
     token.calls.value++
     if (record.cache) cache.with(record.requested ?? record.model ?? '', record.cache).value++
+    if (record.guards) for (const { name, on, outcome } of record.guards) guard_checks.with(name, on, outcome).value++
     if (record.cache_similarity !== undefined) similarity.observe(record.cache_similarity)
     if (record.queued_ms !== undefined) queue_wait.observe(record.queued_ms / 1000)
     for (const attempt of record.attempts) addAttempt(attempt, ended)

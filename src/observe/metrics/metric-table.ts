@@ -120,6 +120,11 @@ export const CALL_METRICS = {
     ['gen_ai_request_model', 'result'],
     'Calls for which the response cache is on: hit, miss, or bypass.',
   ),
+  guard_checks: counter(
+    'gatehouse_guard_checks_total',
+    ['guard', 'on', 'outcome'],
+    'Calls that a guard has checked; on is input or output. outcome: passed, would_replace, replaced, would_block, failed or blocked.',
+  ),
   similarity: histogram('gatehouse_cache_similarity', [], SIMILARITY, 'Similarity of semantic hits.'),
   queue_wait: histogram(
     'gatehouse_limit_wait_seconds',

@@ -224,6 +224,7 @@ function callDetail(
   if (queued_ms !== undefined) detail.queued_ms = tenth(queued_ms)
   if (record.cache !== undefined) detail.cache = record.cache
   if (record.cache_similarity !== undefined) detail.cache_similarity = record.cache_similarity
+  if (record.guards !== undefined) detail.guards = record.guards
   if (record.upstream_status !== undefined) detail.upstream_status = record.upstream_status
   if (units) detail.units = units
   if (entries?.[0]) detail.provider_cost = entries.length === 1 ? entries[0].cost : costOf(entries)

@@ -134,11 +134,12 @@ function fieldsOf({ context, path, status, outcome, total_ms }: FinishedRequest,
 
 function addCall(
   fields: LogFields,
-  { call, model, target, attempts, units, cache, cache_similarity, queued_ms }: CallRecord,
+  { call, model, target, attempts, units, cache, cache_similarity, guards, queued_ms }: CallRecord,
 ): void {
   fields.model = model
   if (cache) fields.cache = cache
   if (cache_similarity !== undefined) fields.cache_similarity = cache_similarity
+  if (guards) fields.guards = guards.map(({ name, on, outcome }) => `${name} ${on} ${outcome}`).join(', ')
   if (queued_ms !== undefined) fields.queued_ms = tenth(queued_ms)
   fields.target = target && targetName(target)
   fields.key = target?.key

@@ -30,6 +30,8 @@ export type RequestDetail = {
   first_byte_ms?: number | undefined
   cache?: string | undefined
   cache_similarity?: number | undefined
+  /** What the guards of the call have decided: never the content. */
+  guards?: readonly { name: string; on: string; outcome: string }[] | undefined
   upstream_status?: number | undefined
   units?: Units | undefined
   /** What the provider charges, in nano-units; null: not known. */

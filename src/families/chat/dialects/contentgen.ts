@@ -5,7 +5,7 @@ import { errorForClient } from '../../../protocols/contentgen/client/error.ts'
 import { isEnumRequest } from '../../../protocols/contentgen/client/fields.ts'
 import { contentgenPassthrough } from '../../../protocols/contentgen/client/passthrough.ts'
 import { parseContentgen, parseOrMinimal } from '../../../protocols/contentgen/client/request.ts'
-import { blockedAnswer, createContentgenEncoder } from '../../../protocols/contentgen/client/response.ts'
+import { blockedAnswer, createContentgenEncoder, isBlocked } from '../../../protocols/contentgen/client/response.ts'
 import { ContentgenAnswer, ContentgenRequest } from '../../../protocols/contentgen/client/schema.ts'
 import type { ResponseHead } from '../../../protocols/shared/protocol.ts'
 import type { Places } from '../../../protocols/shared/request-error.ts'
@@ -67,7 +67,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     errorSchema: ContentgenError,
     errorForClient: (error, request) => errorForClient(error, request, places),
     blocked: (error, head, request) =>
-      error.code === 'content_policy_violation' ? blockedResponse(error, { head, method, request }) : undefined,
+      isBlocked(error) ? blockedResponse(error, { head, method, request }) : undefined,
   }
 }
 

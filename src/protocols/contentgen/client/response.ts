@@ -2,7 +2,7 @@
 
 import { inOneLine } from '../../../kit/sse.ts'
 import { contentgenErrorBody } from '../../../spec/contentgen-error.ts'
-import type { GatewayError } from '../../../spec/error.ts'
+import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk } from '../../shared/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../../shared/protocol.ts'
@@ -99,8 +99,8 @@ export function createContentgenEncoder({
       return form === 'array' ? `${last}]\n` : last
     },
     fail(error) {
-      const isBlocked = !hasStarted && !state?.hasStarted && error.code === 'content_policy_violation'
-      const last = piece(isBlocked ? blockedAnswer(error, head) : contentgenErrorBody(error))
+      const isPrompt = !hasStarted && !state?.hasStarted && isBlocked(error)
+      const last = piece(isPrompt ? blockedAnswer(error, head) : contentgenErrorBody(error))
       return form === 'array' ? `${last}]\n` : last
     },
   }
@@ -111,9 +111,17 @@ const contentOf = (parts: AnswerPart[]) => ({
   content: { role: 'model', parts: parts.length === 0 ? [{ text: '' }] : parts },
 })
 
+/** By the provider, or by a guard of the gateway (https://ai.google.dev/api/generate-content, BlockReason). */
+const BLOCK_REASONS: ReadonlyMap<ErrorCode, string> = new Map([
+  ['content_policy_violation', 'SAFETY'],
+  ['content_blocked', 'BLOCKLIST'],
+])
+
+export const isBlocked = ({ code }: GatewayError): boolean => BLOCK_REASONS.has(code)
+
 /** In this API a blocked prompt is a response, not an error. */
-export const blockedAnswer = ({ message }: GatewayError, { id, model }: Pick<ResponseHead, 'id' | 'model'>) => ({
-  promptFeedback: { blockReason: 'SAFETY', blockReasonMessage: message },
+export const blockedAnswer = ({ code, message }: GatewayError, { id, model }: Pick<ResponseHead, 'id' | 'model'>) => ({
+  promptFeedback: { blockReason: BLOCK_REASONS.get(code) ?? 'SAFETY', blockReasonMessage: message },
   modelVersion: model,
   responseId: id,
 })

@@ -1,0 +1,79 @@
+/** Guards: checks of what goes to models and comes from them. */
+import Type from 'typebox'
+import { flag, integer, list, oneOf, optional, section, text } from '../../spec/fields.ts'
+
+const GUARD_KINDS = ['patterns', 'redact'] as const
+
+/** What is checked: requests, or answers. */
+const GUARD_SIDES = ['input', 'output'] as const
+export type GuardSide = (typeof GUARD_SIDES)[number]
+
+/** Rules that are built in, one by one; `secrets` and `personal_data` are several of them. */
+export const PERSONAL_DATA = [
+  'email',
+  'phone',
+  'card',
+  'iban',
+  'us_ssn',
+  'br_cpf',
+  'de_tax_id',
+  'es_dni',
+  'fr_nir',
+  'it_codice_fiscale',
+  'nl_bsn',
+  'pl_pesel',
+  'se_personnummer',
+] as const
+export type PersonalData = (typeof PERSONAL_DATA)[number]
+const RULE_SETS = ['secrets', 'personal_data', ...PERSONAL_DATA] as const
+export type RuleSetName = (typeof RULE_SETS)[number]
+
+const names = (description: string) => list(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100 }, description)
+
+/** Whose calls a guard checks besides those of the models that name it. */
+const GuardConditions = section(
+  {
+    projects: names('Of these projects, by id or by their name in `projects`.'),
+    tokens: names('Of these tokens, by id or by their name in `api_tokens`.'),
+    models: names('At these models, as glob patterns.'),
+    tags: names('With each of these tags in x-gatehouse-tags.'),
+  },
+  'Calls that it checks besides those of models that name it; every condition must hold. `{}`: all calls.',
+)
+
+const texts = (description: string) =>
+  list(Type.String({ minLength: 1, maxLength: 1000 }), { maxItems: 1000 }, description)
+
+export const GuardConfig = section({
+  kind: Type.Enum([...GUARD_KINDS], {
+    description: 'patterns: blocks or replaces what is found. redact: replaces personal data by placeholders.',
+  }),
+  on: list(
+    Type.Enum([...GUARD_SIDES]),
+    { minItems: 1 },
+    'input: requests; output: answers. Default: both; redact: input.',
+  ),
+  when: optional(GuardConditions),
+  order: integer({ minimum: -1000, maximum: 1000 }, 'Guards with a lower number run first. Default 0.'),
+  mode: oneOf(['enforce', 'observe'], 'observe: only records what it would have done. Default enforce.'),
+  patterns: texts('Regular expressions in RE2 syntax; a match has at most 1,024 characters.'),
+  words: texts('Words and phrases, each found between word boundaries.'),
+  case_sensitive: flag('Of `patterns` and `words`. Default false.'),
+  sets: list(
+    Type.Enum([...RULE_SETS]),
+    { minItems: 1 },
+    'Built-in rules: secrets (keys of vendors), personal_data, or single rules of it. Default of redact: personal_data.',
+  ),
+  allow: texts('Texts that are never a match, whatever their case.'),
+  action: oneOf(['block', 'replace'], 'Of patterns, for a match. Default block.'),
+  replacement: text({ maxLength: 100 }, 'What `replace` puts in its place. Default [removed].'),
+  restore: flag('Of redact: puts the values back where the answer has their placeholders. Default false.'),
+})
+export type GuardConfig = Type.Static<typeof GuardConfig>
+
+export const Guards = Type.Record(Type.String(), GuardConfig, {
+  description: 'Checks of requests and answers, by name.',
+})
+
+export const guardNames = (description: string) =>
+  list(Type.String({ minLength: 1 }), { maxItems: 32, uniqueItems: true }, description)
