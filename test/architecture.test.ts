@@ -29,6 +29,7 @@ const LAYERS = [
     'families/mcp',
     'families/passthrough',
     'families/batches',
+    'families/realtime',
     'site',
   ],
   ['admin'],
@@ -169,7 +170,7 @@ test('there is no import cycle', () => {
 
 /** The simulated provider is a package that stands behind the provider contract: what it may import of `src`. */
 const SANDBOX = '../packages/sandbox/src/'
-const MAY_SANDBOX_IMPORT = /^((spec|kit)\/|providers\/(provider|audio)\.ts$)/
+const MAY_SANDBOX_IMPORT = /^((spec|kit)\/|providers\/(provider|audio|realtime)\.ts$)/
 const sandbox = packaged
   .filter(({ name }) => name.startsWith('sandbox/src/'))
   .map(({ name, text }) => ({ name: `../packages/${name}`, text }))

@@ -79,6 +79,12 @@ const REQUESTS: { [family in EndpointFamily]: Request } = {
     },
     holds: ({ text }) => text,
   },
+  // Sessions themselves: test/realtime.test.ts.
+  realtime: {
+    path: () => '/v1/realtime/client_secrets',
+    body: (model) => ({ session: { type: 'realtime', model } }),
+    holds: ({ value }) => value,
+  },
   'image-generation': {
     path: () => '/v1/images/generations',
     body: (model) => ({ model, prompt: TEXT, size: '256x256' }),

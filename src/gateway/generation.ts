@@ -93,6 +93,7 @@ export type Generation = {
   routeParts: FileRouteParts & {
     images: Images
     storeImages: StoreImages
+    realtimeSecret: string
     tasks: Tasks
     outputs: Outputs
     batches: Batches
@@ -158,6 +159,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     clock: storeClock,
     log,
   })
+  const realtimeSecret = await store.secrets.get('realtime', () => randomAlphanumerics(48))
   const storeImages = createGeneratedFileStore({ store, outputs, settings: taskSettings, clock: storeClock })
   const filing = { quota: quotas.files, projectQuota: quotas.projectFiles }
   const fileSettings = () => config().files
@@ -183,7 +185,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     log,
     crashHook: crashHook ?? (() => {}),
   })
-  const served = { images, storeImages, tasks, outputs, batches, fileStore: files }
+  const served = { images, storeImages, realtimeSecret, tasks, outputs, batches, fileStore: files }
   const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles }
   return { files, outputs, tasks, webhooks, batches, sweepFiles: tokenFiles.sweep, routeParts }
 }

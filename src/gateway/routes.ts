@@ -30,6 +30,7 @@ import { type McpRouteParts, mcpRoutes } from '../families/mcp/routes/mcp-routes
 import { moderationsEndpoint } from '../families/moderations/endpoint.ts'
 import type { ModerationsFamily } from '../families/moderations/moderations.ts'
 import { type PassthroughRouteParts, passthroughRoutes } from '../families/passthrough/passthrough-routes.ts'
+import { type RealtimeRouteParts, realtimeRoutes } from '../families/realtime/routes/realtime-routes.ts'
 import { rerankEndpoints } from '../families/rerank/endpoint.ts'
 import type { RerankFamily } from '../families/rerank/rerank.ts'
 import { jsonRoute } from '../families/shared/json-route.ts'
@@ -60,7 +61,8 @@ type TableParts = ChatRouteParts &
   FeedbackRouteParts &
   PlaygroundRouteParts &
   McpRouteParts &
-  PassthroughRouteParts & {
+  PassthroughRouteParts &
+  RealtimeRouteParts & {
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -120,6 +122,7 @@ export function routeTable(parts: TableParts): Route[] {
     ...called,
     ...mcpRoutes(parts),
     ...passthroughRoutes(parts),
+    ...realtimeRoutes(parts),
     ...parts.admin,
     ...(parts.admin.some(({ admin }) => admin) ? playgroundRoutes(called, parts) : []),
     ...manualRoutes({ load: parts.manual, version }),

@@ -15,7 +15,7 @@ import { assertKnownHost, hasSeveralHosts, isServedAt, isWebSocket, pathOf, seve
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, type MatchedRoute, matchable, methodsByPath } from './route-order.ts'
-import { createSockets, messageRequest, type SocketProtocol } from './socket.ts'
+import { createSockets, messageRequest, type SocketProtocol, upgradeHeaders } from './socket.ts'
 import { createPathHints } from './unknown-path.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
@@ -173,18 +173,18 @@ export function createApp({
   }
 
   /** Makes the request's connection a WebSocket. Each of its messages is then handled like a request of the route. */
-  async function upgrade(matched: MatchedRoute, protocol: SocketProtocol, context: Live): Promise<Response> {
+  async function upgrade(matched: MatchedRoute, context: Live): Promise<Response> {
     const { request, request_id: connection_id, peer } = context
     const { route } = matched
     context.matched = matched
     await admit(route, context)
-    const { address } = peer
+    const protocol = (await route.socketFor?.(context)) ?? (route.socket as SocketProtocol)
     const handler = sockets.open(protocol, {
       connection_id,
       token_id: context.caller.token_id,
-      call: (message, signal) => respond(messageRequest(request, route.method, signal), { address, message }),
+      call: (message, signal) => respond(messageRequest(request, 'POST', signal), { address: peer.address, message }),
     })
-    if (peer.upgrade?.(handler, { 'x-request-id': connection_id })) return new Response(null, { status: 101 })
+    if (peer.upgrade?.(handler, upgradeHeaders(context))) return new Response(null, { status: 101 })
     handler.closed()
     throw noWebSocket()
   }
@@ -233,8 +233,8 @@ export function createApp({
     if (hasSeveralHosts(request)) throw severalHosts()
     const methods = direct.get(context.path)
     if (isWebSocket(request)) {
-      const matched = methods?.get('POST')
-      if (matched?.route.socket) return upgrade(matched, matched.route.socket, context)
+      const matched = methods?.get('POST') ?? methods?.get('GET')
+      if (matched?.route.socket ?? matched?.route.socketFor) return upgrade(matched as MatchedRoute, context)
     }
     const matched = methods?.get(request.method)
     return matched ? handle(matched, context) : hono.fetch(request, { live: context })
@@ -274,7 +274,7 @@ export function createApp({
     requests: () => live,
     async close({ deadline_ms }) {
       closing = true
-      sockets.stop()
+      sockets.stop(deadline_ms)
       if (live.size === 0) return
       empty ??= Promise.withResolvers<void>()
       const { promise, resolve } = empty

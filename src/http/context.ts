@@ -136,4 +136,6 @@ export type Route = {
   handle(context: Context): Response | Promise<Response>
   /** How the path speaks over a WebSocket; absent: it does not. */
   socket?: SocketProtocol
+  /** The same for one request, whose query or headers decide. */
+  socketFor?(context: Context): SocketProtocol | Promise<SocketProtocol>
 }

@@ -74,11 +74,32 @@ const BEARER = /^bearer +(\S+)\s*$/i
 /** As almost all clients send it: tested and cut, without the list that a match makes. */
 const USUAL_BEARER = /^Bearer \S+$/
 
-/** The secret as it was sent, unchecked: `Authorization: Bearer`, else `x-api-key`, `x-goog-api-key`, `?key=`. */
+/**
+ * The secret as it was sent, unchecked: `Authorization: Bearer`, else `x-api-key`, `x-goog-api-key`, `?key=`; of a
+ * WebSocket also `api-key`, as Azure's clients send it, and the subprotocol of OpenAI's clients in browsers.
+ */
 export function presentedSecret(request: Request): string | undefined {
   const { headers } = request
-  return bearerOf(headers) || headers.get('x-api-key') || headers.get('x-goog-api-key') || keyInQuery(request.url)
+  return (
+    bearerOf(headers) ||
+    headers.get('x-api-key') ||
+    headers.get('x-goog-api-key') ||
+    keyInQuery(request.url) ||
+    socketSecret(request)
+  )
 }
+
+const KEY_PROTOCOL = 'openai-insecure-api-key.'
+
+function socketSecret(request: Request): string | undefined {
+  if (!isWebSocket(request)) return undefined
+  const { headers } = request
+  const protocol = offeredProtocols(headers).find((one) => one.startsWith(KEY_PROTOCOL))
+  return headers.get('api-key') || protocol?.slice(KEY_PROTOCOL.length) || undefined
+}
+
+export const offeredProtocols = (headers: Headers): string[] =>
+  (headers.get('sec-websocket-protocol') ?? '').split(',').map((one) => one.trim())
 
 /** The secret of an administrator: in a header only, since addresses end up in logs. */
 export function presentedHeader({ headers }: Request): string | undefined {

@@ -2,6 +2,7 @@
 import type { Clock } from '../kit/clock.ts'
 import type { ConversationCache } from '../protocols/responses/client/items.ts'
 import { GatewayError } from '../spec/error.ts'
+import { offeredProtocols } from './request-parts.ts'
 
 /** The client's end of a connection. */
 export type SocketPeer = {
@@ -42,11 +43,20 @@ export type SocketParts = {
   onClosed(): void
 }
 
-/** A protocol's handler; `stop` ends the connection when its open responses have ended. */
-export type SocketProtocol = (parts: SocketParts) => SocketHandler & { stop(error: GatewayError): void }
+/** A protocol's handler; `stop` ends the connection when its open responses have ended, at the latest at the deadline. */
+export type SocketProtocol = (
+  parts: SocketParts,
+) => SocketHandler & { stop(error: GatewayError, deadline_ms?: number): void }
 
 /** Close codes: RFC 6455, section 7.4.1. */
-export const CLOSE = { normal: 1000, goingAway: 1001, unsupportedData: 1003, policy: 1008, internal: 1011 } as const
+export const CLOSE = {
+  normal: 1000,
+  goingAway: 1001,
+  unsupportedData: 1003,
+  policy: 1008,
+  tooBig: 1009,
+  internal: 1011,
+} as const
 
 /** Each has its own queue and conversations in memory. An agent uses one or two. */
 export const MAX_SOCKETS_PER_TOKEN = 64
@@ -59,11 +69,11 @@ type Sockets = {
   open(protocol: SocketProtocol, parts: Omit<SocketParts, 'onClosed'> & { token_id: string }): SocketHandler
   count(): number
   /** Ends all connections, each when its open responses have ended. */
-  stop(): void
+  stop(deadline_ms: number): void
 }
 
 export function createSockets({ clock }: { clock: Clock }): Sockets {
-  const open = new Set<{ stop(error: GatewayError): void }>()
+  const open = new Set<ReturnType<SocketProtocol>>()
   const byToken = new Map<string, number>()
 
   return {
@@ -86,8 +96,8 @@ export function createSockets({ clock }: { clock: Clock }): Sockets {
       return handler
     },
     count: () => open.size,
-    stop() {
-      for (const one of open) one.stop(new GatewayError('shutting_down', 'The gateway is being stopped.'))
+    stop(deadline_ms) {
+      for (const one of open) one.stop(new GatewayError('shutting_down', 'The gateway is being stopped.'), deadline_ms)
     },
   }
 }
@@ -107,6 +117,14 @@ const expired = () =>
     'websocket_connection_limit_reached',
     'Responses websocket connection limit reached (60 minutes). Create a new websocket connection to continue.',
   )
+
+type Upgraded = { request: Request; request_id: string }
+
+/** Of the response that makes a connection a WebSocket: of the subprotocols, clients of one path offer a secret beside `realtime`. */
+export const upgradeHeaders = ({ request, request_id }: Upgraded): Record<string, string> => ({
+  'x-request-id': request_id,
+  ...(offeredProtocols(request.headers).includes('realtime') ? { 'sec-websocket-protocol': 'realtime' } : {}),
+})
 
 /** The request that a message of a WebSocket is handled as: with the headers of the upgrade that concern the caller. */
 export function messageRequest({ url, headers: given }: Request, method: string, signal: AbortSignal): Request {

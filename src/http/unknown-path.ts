@@ -14,7 +14,6 @@ const NOT_SERVED: Record<string, string> = {
   fine_tuning: 'fine-tuning',
   interactions: 'interactions',
   ocr: 'text recognition',
-  realtime: 'realtime sessions',
   skills: 'skills',
   threads: 'threads',
   tunedModels: 'tuned models',

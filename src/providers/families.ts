@@ -13,6 +13,7 @@ export const SERVED_BY = {
   moderations: 'moderations',
   'audio-speech': 'speech',
   'audio-transcription': 'transcription',
+  realtime: 'realtime',
   'image-generation': 'images',
   'video-generation': 'video',
   '3d-generation': 'threeD',

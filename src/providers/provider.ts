@@ -15,6 +15,7 @@ import type { VideoOrder } from '../spec/video-request.ts'
 import type { SpeechProvider, TranscriptionProvider } from './audio.ts'
 import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
+import type { RealtimeProvider } from './realtime.ts'
 import type { DirectProvider } from './upstream/direct.ts'
 
 export type { Limits } from '../config/schema/limits-schema.ts'
@@ -267,6 +268,7 @@ export type Provider = {
   moderations?: ModerationProvider
   speech?: SpeechProvider
   transcription?: TranscriptionProvider
+  realtime?: RealtimeProvider
   images?: ImageProvider
   /** Its paths that clients call by name; absent where the operator has allowed none. */
   direct?: DirectProvider

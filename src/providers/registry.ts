@@ -15,6 +15,8 @@ import { createMessagesCompat } from './messages-compat/messages-compat.ts'
 import { messagesSettings } from './messages-compat/messages-settings.ts'
 import { PRESETS, type Preset, type TextApi } from './presets.ts'
 import type { PassthroughProvider, Provider } from './provider.ts'
+import { realtimeAddress } from './realtime-addresses.ts'
+import { connectTo } from './realtime-connection.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/responses-settings.ts'
 import { createLazySandbox } from './sandbox.ts'
@@ -78,10 +80,12 @@ export function createProvider(given: ProviderParts): Provider {
   const { applies_to = 'limited_tokens', allow = [] } = parts.config.passthrough ?? {}
   const otherPassthroughs = whole.chat ? passthroughsOf(kind, preset, parts) : []
   const { calls } = parts.config
+  const realtime = realtimeAddress(kind, parts)
   const { preset: named, base_url, headers, fields, options } = config
   const ruled = {
     ...whole,
     destination: sha256(canonicalJson({ kind, named, base_url, headers, fields, options })).slice(0, 16),
+    ...(realtime ? { realtime: connectTo({ ...parts, scrub: transport.scrub }, realtime) } : {}),
     ...(calls ? { callLimits: calls } : {}),
     ...(config.fields?.allow ? { forwarded_fields: config.fields.allow } : {}),
     ...(preset?.takes_routing_fields || isRoutingHost(config.base_url) ? { takes_routing_fields: true as const } : {}),

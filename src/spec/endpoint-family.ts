@@ -11,6 +11,7 @@ export const ENDPOINT_FAMILIES = [
   'moderations',
   'audio-speech',
   'audio-transcription',
+  'realtime',
   'image-generation',
   'video-generation',
   '3d-generation',
@@ -19,7 +20,7 @@ export const ENDPOINT_FAMILIES = [
 
 /** A family that the specification does not list; further ones may follow. */
 export const isAddedFamily = (family: EndpointFamily): boolean => ADDED.includes(family)
-const ADDED: readonly EndpointFamily[] = ['moderations', 'audio-speech', 'audio-transcription']
+const ADDED: readonly EndpointFamily[] = ['moderations', 'audio-speech', 'audio-transcription', 'realtime']
 
 /** The chat families: every chat model supports each of them that the gateway serves. */
 export const CHAT_FAMILIES = ['chatcompat', 'chatcompat-response', 'messages-compat', 'contentgen-compat'] as const

@@ -68,7 +68,8 @@ export const ERRORS = {
   ...rows(415, 'invalid_request_error', { unsupported_media_type: 'The body is not application/json.' }),
   ...rows(416, 'invalid_request_error', { range_not_satisfiable: 'The range begins after the end of the file.' }),
   ...rows(426, 'invalid_request_error', {
-    upgrade_required: 'The request asks for a WebSocket; only `/v1/responses` supports it.',
+    upgrade_required:
+      'The request asks for a WebSocket; only `/v1/responses`, `/v1/realtime` and the Live API support it; or the path needs one.',
   }),
   ...rows(422, 'invalid_request_error', {
     idempotency_key_reused: 'The Idempotency-Key was used for another body within 24 hours.',

@@ -12,6 +12,7 @@ export const TAGS: Record<string, string> = {
   Moderations: 'Whether texts and images are harmful.',
   Audio: 'Speech from text, and text from speech.',
   Files: 'Files that requests and batches refer to, and the output of batches.',
+  Realtime: 'Sessions of speech and text over a WebSocket.',
   Images: 'Images: created, edited and varied, at once or as tasks.',
   Batches:
     'Many requests at once, executed within a day: in the form of the OpenAI API and in that of the Messages API.',

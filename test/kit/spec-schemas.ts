@@ -29,6 +29,7 @@ const FAMILIES = [
   'moderations',
   'audio-speech',
   'audio-transcription',
+  'realtime',
 ]
 
 export const SPEC_MODEL = object(

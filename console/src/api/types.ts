@@ -573,7 +573,7 @@ export type IssuedToken = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -708,7 +708,7 @@ export type Project = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -763,7 +763,7 @@ export type ProjectChange = {
   name?: string | null | undefined
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -877,7 +877,7 @@ export type ProjectOrder = {
   name: string
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1004,7 +1004,7 @@ export type ProviderDraft = {
 } | undefined
   models?: ({
   model: string
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
 })[] | null | undefined
   base?: string | null | undefined
 }
@@ -1030,7 +1030,7 @@ export type ProviderDraftTest = {
   message: string
   list: ({
   model: string
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video')[] | undefined
 })[]
   list_is_cut: boolean
 }
@@ -1267,7 +1267,7 @@ export type RoutingExplanation = {
 
 export type RoutingExplanationOrder = {
   model: string
-  family?: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | null | undefined
+  family?: 'chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | null | undefined
   stream?: boolean | null | undefined
   body?: Record<string, unknown> | null | undefined
   tags?: (string)[] | null | undefined
@@ -1441,7 +1441,7 @@ export type Token = {
   name: string
   labels: Record<string, string>
   models: (string)[]
-  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
+  families: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null
   rate_limits: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1497,7 +1497,7 @@ export type TokenChange = {
   name?: string | null | undefined
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined
@@ -1623,7 +1623,7 @@ export type TokenOrder = {
   name: string
   labels?: Record<string, string> | null | undefined
   models?: (string)[] | null | undefined
-  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
+  families?: ('chatcompat' | 'chatcompat-response' | 'messages-compat' | 'contentgen-compat' | 'rerank' | 'embeddings' | 'moderations' | 'audio-speech' | 'audio-transcription' | 'realtime' | 'image-generation' | 'video-generation' | '3d-generation' | 'chatcompat-video' | 'mcp' | 'passthrough')[] | null | undefined
   rate_limits?: {
   requests_per_second?: number | undefined
   requests_per_minute?: number | undefined

@@ -108,6 +108,7 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     speech: { characters: 4096, formats: ['mp3', 'wav', 'pcm'] },
   }),
   'sandbox/transcription': row('transcription', { families: ['audio-transcription'] }),
+  'sandbox/realtime': row('realtime', { families: ['realtime'] }),
   'sandbox/image': row('image', {
     families: ['image-generation'],
     images: {

@@ -12,6 +12,7 @@ import { createManual, type Manual, type ManualPage } from './manual-search.ts'
 import { createSandboxModerations } from './moderations.ts'
 import { type Prompt, parsePrompt } from './prompt.ts'
 import { createRandom } from './random.ts'
+import { createSandboxRealtime } from './realtime.ts'
 import { createRenderWorkers } from './render/workers.ts'
 import { createSandboxRerank } from './rerank.ts'
 import { createSandboxThreeD } from './three-d.ts'
@@ -100,6 +101,7 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     moderations: createSandboxModerations({ clock, errors }),
     speech: createSandboxSpeech({ clock, errors }),
     transcription: createSandboxTranscription({ clock, errors }),
+    realtime: createSandboxRealtime({ clock }),
     ...(images ? { images } : {}),
     close,
     chat: {

@@ -54,6 +54,12 @@ const ROWS: readonly Row[] = [
     globs: ['*whisper*', '*transcribe*', '*parakeet*'],
   },
   { family: 'audio-speech', type: /^text-to-speech$/i, globs: ['*tts*', '*orpheus*', '*kokoro*'], but: ['*gemini*'] },
+  // OpenAI, xAI; the Live API of Gemini.
+  {
+    family: 'realtime',
+    globs: ['*realtime*', 'gemini*-live-*', '*/gemini*-live-*'],
+    but: ['*transcribe*', '*whisper*'],
+  },
   {
     family: 'embeddings',
     type: /embed/i,

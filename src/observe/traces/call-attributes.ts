@@ -19,6 +19,7 @@ const OPERATIONS: Record<CallFamily, string> = {
   moderations: 'moderation',
   'audio-speech': 'speech',
   'audio-transcription': 'transcription',
+  realtime: 'realtime',
   'image-generation': 'generate_content',
   'video-generation': 'generate_content',
   '3d-generation': 'generate_content',

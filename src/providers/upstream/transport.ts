@@ -156,6 +156,8 @@ const MOST_LEARNED = 16
 type ScrubbingTransport = Transport & {
   /** Watches one stream of deltas; undefined while the provider has no secret. */
   watchDeltas(): DeltaWatch | undefined
+  /** A text that came in another way than as a response. */
+  scrub(text: string): string
 }
 
 /** Scrubs the configured secrets, and every credential that is sent: keys of the environment, derived tokens. */
@@ -205,5 +207,6 @@ export function createScrubbingTransport(transport: Transport, written: string[]
       return transport.send(request)
     },
     watchDeltas: () => scrubber?.deltas(),
+    scrub: (text) => scrubber?.text(text) ?? text,
   }
 }

@@ -9,6 +9,7 @@ const NAMES: Record<string, string> = {
   moderations: 'Moderations',
   'audio-speech': 'Speech',
   'audio-transcription': 'Transcription',
+  realtime: 'Realtime',
   'image-generation': 'Images',
   'video-generation': 'Video',
   'chatcompat-video': 'Video (chat)',

@@ -1,0 +1,221 @@
+/** The routes of realtime sessions: OpenAI's and Google's WebSockets, and ephemeral client secrets. */
+import Type from 'typebox'
+import type { Call } from '../../../calls/call.ts'
+import type { Pipeline } from '../../../calls/pipeline.ts'
+import type { ServerSettings } from '../../../config/config.ts'
+import { bodyLimits, readJson } from '../../../http/body.ts'
+import type { Context, Route } from '../../../http/context.ts'
+import { jsonResponse } from '../../../http/live.ts'
+import { presentedSecret } from '../../../http/request-parts.ts'
+import type { SocketProtocol } from '../../../http/socket.ts'
+import { checker } from '../../../kit/checker.ts'
+import { type Clock, unixSeconds } from '../../../kit/clock.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
+import { type JsonRecord, memberOf } from '../../../kit/json.ts'
+import type { Log } from '../../../kit/log.ts'
+import { refusalOf } from '../../../protocols/shared/request-error.ts'
+import type { Target } from '../../../providers/provider.ts'
+import type { RealtimeApi } from '../../../providers/realtime.ts'
+import { GEMINI_LIVE_PATH } from '../../../providers/realtime-addresses.ts'
+import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
+import { MODEL_REQUEST_ERRORS } from '../../../spec/error-lists.ts'
+import { ClientSecretAnswer, ClientSecretRequest } from '../../../spec/realtime-request.ts'
+import type { Caller } from '../../../spec/token.ts'
+import { CLIENT_SECRET_PREFIX, type ClientSecret, type ClientSecrets, createClientSecrets } from '../client-secrets.ts'
+import { createRealtime } from '../realtime.ts'
+import { eventsOf } from '../realtime-events.ts'
+import { createSession, type SessionParts, type SessionStart } from './session-socket.ts'
+
+export type RealtimeRouteParts = {
+  pipeline: Pipeline
+  tokens: { callerOf(token_id: string): Promise<Caller | undefined> }
+  /** Admits a request as one of a caller that the app has not authenticated. */
+  enterAs(context: Context, caller: Caller): void
+  /** Signs client secrets; the same in all processes. */
+  realtimeSecret: string
+  settings: ServerSettings
+  clock: Clock
+  log: Log
+}
+
+type Parts = RealtimeRouteParts & { secrets: ClientSecrets; families: SessionParts['families'] }
+
+const SOCKET_ERRORS: ErrorCode[] = [
+  'upgrade_required',
+  'invalid_value',
+  'missing_required_parameter',
+  'unsupported_endpoint',
+  'unsupported_value',
+  'unsupported_parameter',
+  'model_not_allowed',
+  'model_not_found',
+  'rate_limit_exceeded',
+]
+
+export function realtimeRoutes(given: RealtimeRouteParts): Route[] {
+  const now = () => unixSeconds(given.clock)
+  const secrets = createClientSecrets({ master: given.realtimeSecret, now })
+  const families = { admitted: createRealtime({ is_admitted: true }), refused: createRealtime({ is_admitted: false }) }
+  const parts = { ...given, secrets, families }
+  return [openaiRoute(parts), clientSecretsRoute(parts), geminiRoute(parts)]
+}
+
+const hasClientSecret = ({ request }: Context): boolean =>
+  presentedSecret(request)?.startsWith(CLIENT_SECRET_PREFIX) === true
+
+function openaiRoute(parts: Parts): Route {
+  return {
+    method: 'GET',
+    path: '/v1/realtime',
+    public: hasClientSecret,
+    operation: {
+      summary: 'Open a realtime session',
+      description:
+        'A WebSocket with the events of the Realtime API, relayed to the provider of the model. Without an upgrade the answer is 426. Browsers send the token or a client secret as the subprotocol `openai-insecure-api-key.<secret>` beside `realtime`.',
+      tag: 'Realtime',
+      query: {
+        model: { description: 'A model of the family `realtime`.', schema: Type.String(), example: 'sandbox/realtime' },
+      },
+      otherResponses: { 101: 'The connection is a WebSocket.' },
+      errors: SOCKET_ERRORS,
+    },
+    handle: needsUpgrade,
+    async socketFor(context) {
+      const secret = await callerOfSecret(context, parts)
+      const query = context.query()
+      if (query.has('call_id') || query.has('intent')) {
+        throw new GatewayError(
+          'unsupported_parameter',
+          'Sessions by "call_id" or "intent" are not supported: name a "model".',
+        )
+      }
+      const model = secret?.model ?? query.get('model') ?? query.get('deployment') ?? undefined
+      if (model === undefined) {
+        throw new GatewayError('missing_required_parameter', 'The query must have the "model".', { param: 'model' })
+      }
+      targetOf(context.caller, { model, api: 'openai', request_id: context.request_id }, parts)
+      context.note.model = model
+      const first =
+        secret && JSON.stringify({ type: 'session.update', session: { type: 'realtime', ...secret.session } })
+      return protocolFor(context, { api: 'openai', model, first }, parts)
+    },
+  }
+}
+
+function geminiRoute(parts: Parts): Route {
+  return {
+    method: 'GET',
+    path: GEMINI_LIVE_PATH,
+    operation: {
+      summary: 'Open a session of the Live API',
+      description:
+        "A WebSocket with the events of Google's Live API, relayed to the provider of the model that `setup` names. Without an upgrade the answer is 426. The token is sent as `x-goog-api-key` or as `key` of the query.",
+      tag: 'Realtime',
+      otherResponses: { 101: 'The connection is a WebSocket.' },
+      errors: SOCKET_ERRORS,
+    },
+    handle: needsUpgrade,
+    socketFor: (context) => protocolFor(context, { api: 'gemini', model: undefined, first: undefined }, parts),
+  }
+}
+
+const needsUpgrade = (): never => {
+  throw new GatewayError('upgrade_required', 'This path is a WebSocket: send an upgrade request.')
+}
+
+type Opening = { api: RealtimeApi; model: string | undefined; first: string | undefined }
+
+function protocolFor(context: Context, { api, model, first }: Opening, parts: Parts): SocketProtocol {
+  const { caller, request_id } = context
+  const { end_user, session } = context as Call
+  const start: SessionStart = {
+    caller,
+    call: { ...(end_user === undefined ? {} : { end_user }), ...(session === undefined ? {} : { session }) },
+    model,
+    first,
+    events: eventsOf(api),
+    choose: (name) => targetOf(caller, { model: name, api, request_id }, parts),
+  }
+  return (socket) => createSession({ ...parts, callerOf: parts.tokens.callerOf }, socket, start)
+}
+
+/** The token behind a client secret enters as the caller. Undefined: the caller has presented its token. */
+async function callerOfSecret(
+  context: Context,
+  { secrets, tokens, enterAs }: Parts,
+): Promise<ClientSecret | undefined> {
+  if (!hasClientSecret(context)) return undefined
+  const secret = secrets.read(presentedSecret(context.request) ?? '')
+  const caller = secret && (await tokens.callerOf(secret.token_id))
+  if (!caller) throw new GatewayError('invalid_api_key', 'The client secret is not valid, or has expired.')
+  enterAs(context, caller)
+  return secret
+}
+
+type TargetRequest = { model: string; api: RealtimeApi; request_id: string }
+
+/** Throws where the caller may not use the model, or none of its providers has this API. */
+function targetOf(caller: Caller, { model, api, request_id }: TargetRequest, { pipeline, clock }: Parts): Target {
+  const call: Call = {
+    request_id,
+    caller,
+    signal: new AbortController().signal,
+    arrived: clock.steady(),
+    is_detached: true,
+  }
+  pipeline.authorize(call, { family: 'realtime', model })
+  const targets = (call.plan?.model.targets ?? []).filter(({ provider }) => provider.realtime?.api === api)
+  const first = Math.min(...targets.map(({ priority = 0 }) => priority))
+  const target = weighted(targets.filter(({ priority = 0 }) => priority === first))
+  if (target) return target
+  const message = `No provider of the model "${model}" has the realtime API of this path: events are not translated.`
+  throw new GatewayError('unsupported_value', message, { param: 'model' })
+}
+
+function weighted(targets: readonly Target[]): Target | undefined {
+  let left = Math.random() * targets.reduce((sum, { weight = 1 }) => sum + weight, 0)
+  for (const target of targets) {
+    left -= target.weight ?? 1
+    if (left <= 0) return target
+  }
+  return targets[0]
+}
+
+const checkSecret = checker(ClientSecretRequest)
+const DEFAULT_SECONDS = 600
+
+function clientSecretsRoute(parts: Parts): Route {
+  const { pipeline, secrets, settings, clock } = parts
+  return {
+    method: 'POST',
+    path: '/v1/realtime/client_secrets',
+    operation: {
+      summary: 'Make a client secret for a realtime session',
+      description:
+        'The secret opens sessions of one model with these settings until it expires. It is of the gateway, never of a provider; the limits and budgets of the token that made it count.',
+      tag: 'Realtime',
+      request: ClientSecretRequest,
+      response: ClientSecretAnswer,
+      errors: [...MODEL_REQUEST_ERRORS, 'unsupported_value'],
+      example: { session: { type: 'realtime', model: 'sandbox/realtime' } },
+    },
+    async handle(context) {
+      const body = await readJson(context.request, bodyLimits(context, 'text', { settings, clock }))
+      context.noteFields(body)
+      pipeline.authorize(context, { family: 'realtime', model: memberOf(memberOf(body, 'session'), 'model') })
+      if (!checkSecret.Check(body)) throw refusalOf(diagnose(ClientSecretRequest, body))
+      const { session, expires_after } = body
+      const { caller, request_id } = context
+      const { model, ...rest } = session as JsonRecord & { model: string }
+      const { model: upstream_model } = targetOf(caller, { model, api: 'openai', request_id }, parts)
+      const update = { type: 'session.update', session: rest }
+      const is_limited = caller.is_limited === true
+      eventsOf('openai').ofClient(update, '', { model, upstream_model, is_limited })
+      const expires_at = unixSeconds(clock) + (expires_after?.seconds ?? DEFAULT_SECONDS)
+      const value = secrets.make({ token_id: caller.token_id, model, expires_at, session: rest })
+      if (value === undefined)
+        throw new GatewayError('request_too_large', 'The settings of the session are too long for a client secret.')
+      return jsonResponse({ value, expires_at, session: { ...rest, model } }, { context, clock })
+    },
+  }
+}

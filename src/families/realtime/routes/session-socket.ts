@@ -1,0 +1,319 @@
+/**
+ * One realtime session: relays the events of a client and of a provider, and makes each response a call that is admitted before
+ * it begins and settled once when it has ended. Its buffers are bounded: who does not read loses the session.
+ */
+import { CLOSE, type SocketParts, type SocketPeer } from '../../../http/socket.ts'
+import { isRecord, parseJson } from '../../../kit/json.ts'
+import type { Log } from '../../../kit/log.ts'
+import type { Target } from '../../../providers/provider.ts'
+import type { RealtimeConnection } from '../../../providers/realtime.ts'
+import { asGatewayError, GatewayError } from '../../../spec/error.ts'
+import { createTurnMeter } from '../realtime.ts'
+import type { RealtimeEvents } from '../realtime-events.ts'
+import { createTurns, type OpenTurn, type TurnParts, type TurnStart } from '../turns.ts'
+
+export type SessionParts = Omit<TurnParts, 'connection_id' | 'start'> & { log: Log }
+
+export type SessionStart = TurnStart & {
+  /** As the client names it; undefined: its first event does. */
+  model: string | undefined
+  events: RealtimeEvents
+  /** Where the model is served. Throws GatewayError. */
+  choose(model: string): Target
+  /** Sent to the provider before the first event of the client. */
+  first: string | undefined
+}
+
+/** OpenAI allows 15 MiB of audio in an event. */
+const MAX_EVENT_BYTES = 16 * 1024 * 1024
+/** What waits for one side while it does not read, or until the provider is connected. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+const IDLE_MILLISECONDS = 15 * 60_000
+/** After the client has left: within this time the provider may still report what it has counted. */
+const REPORT_MILLISECONDS = 2_000
+/** Before the deadline of a stop: the last events and the close must still leave. */
+const CLOSING_MILLISECONDS = 250
+const MAX_OUTPUT_TOKENS = 4_096
+const MAX_OPEN_TURNS = 32
+/** A close frame has room for 123 bytes. */
+const MAX_REASON_CHARACTERS = 120
+
+export function createSession(
+  { clock, log, ...parts }: SessionParts,
+  { connection_id, onClosed }: Pick<SocketParts, 'connection_id' | 'onClosed'>,
+  start: SessionStart,
+) {
+  const { events, choose } = start
+  let { model } = start
+  const turns = createTurns({ ...parts, clock, connection_id, start })
+  let peer: SocketPeer | undefined
+  let isOpen = true
+  let target: Target | undefined
+  let connection: RealtimeConnection | undefined
+  let isConnecting = false
+  /** Events of the client that wait for the connection, or behind a response that waits to be admitted. */
+  let waiting: (() => void | Promise<void>)[] = []
+  let waiting_bytes = 0
+  let isDraining = false
+  let earlier_tokens = 0
+  let max_output_tokens = MAX_OUTPUT_TOKENS
+  /** Responses that the client has asked for and the provider has not running. */
+  const requested: OpenTurn[] = []
+  const running = new Map<string, OpenTurn>()
+  const control = new AbortController()
+  let activeAt = clock.steady()
+  let cancelIdle = clock.after(IDLE_MILLISECONDS, checkIdle)
+  let cancelStop = () => {}
+  let cancelReport = () => {}
+
+  const names = () => ({
+    model: model ?? '',
+    upstream_model: target?.model ?? '',
+    is_limited: start.caller.is_limited === true,
+  })
+
+  function send(text: string): void {
+    if (!isOpen) return
+    peer?.send(text)
+    if ((peer?.buffered() ?? 0) > MAX_BUFFERED_BYTES) close(CLOSE.policy, 'The client reads too slowly.')
+  }
+
+  function sendError(error: GatewayError, event_id?: unknown): void {
+    const text = events.error(error, event_id)
+    if (text !== undefined) send(text)
+  }
+
+  /** An error that ends the session: as an event where the API has one, then as the reason of the close. */
+  function end(error: GatewayError, code: number): void {
+    if (!isOpen) return
+    sendError(error)
+    close(code, `${error.code}: ${error.message}`)
+  }
+
+  function close(code: number, reason: string): void {
+    if (isOpen) peer?.close(code, reason.slice(0, MAX_REASON_CHARACTERS))
+    over()
+  }
+
+  /** The client is gone; responses that are open may still be reported. */
+  function over(): void {
+    if (!isOpen) return
+    isOpen = false
+    cancelIdle()
+    cancelStop()
+    onClosed()
+    waiting = []
+    for (const turn of requested.splice(0)) turn.finish()
+    for (const id of running.keys()) cancelResponse(id)
+    if (running.size === 0) disconnect()
+    else cancelReport = clock.after(REPORT_MILLISECONDS, disconnect)
+  }
+
+  function cancelResponse(id: string): void {
+    const cancel = events.cancel(id)
+    if (cancel !== undefined) connection?.send(cancel)
+  }
+
+  function disconnect(): void {
+    cancelReport()
+    control.abort(new GatewayError('client_closed_request', 'The client has left.', { has_left: true }))
+    connection?.close()
+    connection = undefined
+    endTurns(new GatewayError('client_closed_request', 'The session has ended.'))
+  }
+
+  /** What was delivered is charged as far as it is known; a response of which nothing was is not. */
+  function endTurns(error: GatewayError): void {
+    for (const turn of [...requested.splice(0), ...running.values()]) {
+      if (turn.meter.hasDelivered?.()) turn.finish()
+      else turn.fail(error)
+    }
+    running.clear()
+  }
+
+  function checkIdle(): void {
+    const left = activeAt + IDLE_MILLISECONDS - clock.steady()
+    if (left > 0) cancelIdle = clock.after(left, checkIdle)
+    else close(CLOSE.normal, 'The session was idle for 15 minutes.')
+  }
+
+  async function connect(): Promise<void> {
+    isConnecting = true
+    try {
+      target = choose(model ?? '')
+      const provider = target.provider.realtime
+      if (!provider) throw new GatewayError('no_available_channel', 'The provider has no realtime API.')
+      const opened = await provider.connect(
+        { model: target.model, request_id: connection_id },
+        { message: receive, closed: providerClosed },
+        control.signal,
+      )
+      if (!isOpen) return opened.close()
+      connection = opened
+      if (start.first !== undefined) opened.send(start.first)
+      void drain()
+    } catch (thrown) {
+      end(asGatewayError(thrown, { log, request_id: connection_id }), CLOSE.internal)
+    } finally {
+      isConnecting = false
+    }
+  }
+
+  function providerClosed(code: number, reason: string): void {
+    connection = undefined
+    const error = new GatewayError('upstream_cut', `The upstream closed the session (${code}). ${reason}`.trim())
+    endTurns(error)
+    if (!isOpen) disconnect()
+    else if (code === CLOSE.normal || code === CLOSE.goingAway) close(code, reason)
+    else end(error, CLOSE.internal)
+  }
+
+  /** In the order in which they came: a response that waits to be admitted holds what follows it. */
+  async function drain(): Promise<void> {
+    if (isDraining) return
+    isDraining = true
+    try {
+      for (let work = waiting.shift(); work && connection; work = waiting.shift()) {
+        const later = work()
+        if (later) await later
+      }
+    } finally {
+      isDraining = false
+    }
+  }
+
+  function enqueue(bytes: number, work: () => void | Promise<void>): void {
+    waiting_bytes += bytes
+    waiting.push(() => {
+      waiting_bytes -= bytes
+      return work()
+    })
+    if (waiting_bytes > MAX_BUFFERED_BYTES) close(CLOSE.policy, 'Too much was sent before it could be passed on.')
+    else if (connection) void drain()
+  }
+
+  function forward(text: string): void {
+    connection?.send(text)
+    if ((connection?.buffered() ?? 0) > MAX_BUFFERED_BYTES) {
+      end(new GatewayError('upstream_timeout', 'The upstream reads too slowly.'), CLOSE.internal)
+    }
+  }
+
+  const beginTurn = (kind: 'admitted' | 'refused', meter = createTurnMeter()): OpenTurn =>
+    turns.begin(kind, { model: model ?? '', target: target as Target, meter, earlier_tokens, max_output_tokens })
+
+  async function request(text: string, event_id: unknown): Promise<void> {
+    if (requested.length + running.size >= MAX_OPEN_TURNS) {
+      return sendError(
+        new GatewayError('rate_limit_exceeded', `A session has at most ${MAX_OPEN_TURNS} open responses.`),
+        event_id,
+      )
+    }
+    const turn = beginTurn('admitted')
+    try {
+      await turn.admitted
+    } catch (thrown) {
+      return refused(thrown, event_id)
+    }
+    if (!isOpen) return turn.finish()
+    requested.push(turn)
+    forward(text)
+  }
+
+  /** Without a budget, a valid token or its model there is nothing more to do in this session. */
+  function refused(thrown: unknown, event_id?: unknown): void {
+    const error = asGatewayError(thrown, { log, request_id: connection_id })
+    if (error.code === 'rate_limit_exceeded' || error.status >= 500) sendError(error, event_id)
+    else end(error, CLOSE.policy)
+  }
+
+  /** The provider has begun a response by itself: where it is refused, it is stopped, and what it has used is recorded. */
+  function adopt(id: string): OpenTurn {
+    const turn = beginTurn('admitted')
+    turn.admitted.catch((thrown) => {
+      const replaced = beginTurn('refused', turn.meter)
+      if (running.get(id) === turn) running.set(id, replaced)
+      else replaced.finish()
+      cancelResponse(id)
+      refused(thrown)
+    })
+    return turn
+  }
+
+  /** An event of the provider. */
+  function receive(text: string): void {
+    activeAt = clock.steady()
+    const event = parseJson(text)
+    if (!isRecord(event)) return // no event of either API
+    const { id, begins, delivers, ends, text: sent } = events.ofProvider(event, text, names())
+    if (id !== undefined) {
+      if (begins && !running.has(id)) running.set(id, requested.shift() ?? adopt(id))
+      const turn = running.get(id)
+      if (delivers) turn?.meter.delivered(delivers)
+      if (ends && turn) {
+        turn.meter.reported(ends.units)
+        earlier_tokens = ends.units?.input_tokens ?? earlier_tokens
+        turn.finish()
+        running.delete(id)
+      }
+    }
+    send(sent)
+    if (!isOpen && running.size === 0) disconnect()
+  }
+
+  function accept(data: string): void {
+    const event = parseJson(data)
+    if (!isRecord(event)) throw new GatewayError('invalid_type', 'An event must be a JSON object.')
+    if (model === undefined) {
+      const setup = isRecord(event.setup) ? event.setup : undefined
+      if (typeof setup?.model !== 'string') {
+        throw new GatewayError('missing_required_parameter', 'The first event must be "setup" with a "model".', {
+          param: 'setup.model',
+        })
+      }
+      model = setup.model.replace(/^models\//, '')
+    }
+    if (!connection && !isConnecting) void connect()
+    if (!isOpen) return
+    const { event_id } = event
+    enqueue(data.length, () => {
+      try {
+        const read = events.ofClient(event, data, names())
+        max_output_tokens = read.max_output_tokens ?? max_output_tokens
+        if (read.begins) return request(read.text, event_id)
+        forward(read.text)
+      } catch (thrown) {
+        sendError(asGatewayError(thrown, { log, request_id: connection_id }), event_id)
+      }
+    })
+  }
+
+  return {
+    open(opened: SocketPeer) {
+      peer = opened
+      if (model !== undefined) void connect()
+    },
+    message(data: string | Uint8Array) {
+      if (!isOpen) return
+      activeAt = clock.steady()
+      if (data.length > MAX_EVENT_BYTES)
+        return close(CLOSE.tooBig, `An event may have at most ${MAX_EVENT_BYTES} bytes.`)
+      try {
+        accept(typeof data === 'string' ? data : new TextDecoder().decode(data))
+      } catch (thrown) {
+        const error = asGatewayError(thrown, { log, request_id: connection_id })
+        if (model === undefined) end(error, CLOSE.policy)
+        else sendError(error)
+      }
+    },
+    drained() {},
+    closed: over,
+    stop(error: GatewayError, deadline_ms = 0) {
+      if (error.code !== 'shutting_down') return end(tooOld(), CLOSE.normal)
+      cancelStop = clock.after(Math.max(0, deadline_ms - CLOSING_MILLISECONDS), () => end(error, CLOSE.goingAway))
+    },
+  }
+}
+
+const tooOld = () =>
+  new GatewayError('websocket_connection_limit_reached', 'The session is 60 minutes old: open another one.')

@@ -1,0 +1,103 @@
+/** Connects to the realtime API of a provider over a WebSocket: where it is, by the kind of the provider, and with its key. */
+import { GatewayError } from '../spec/error.ts'
+import type { RealtimeApi, RealtimeConnection, RealtimeProvider } from './realtime.ts'
+import type { AdapterParts, ProviderSettings } from './settings.ts'
+
+export type RealtimeAddress = Pick<ProviderSettings, 'headers' | 'timeouts'> & {
+  api: RealtimeApi
+  /** Of the WebSocket, for a model by the provider's own name. */
+  urlOf(model: string): string
+}
+
+type ConnectParts = Pick<AdapterParts, 'id' | 'clock' | 'log'> & {
+  /** Removes the secrets of the provider. */
+  scrub(text: string): string
+}
+
+/** Longer than any event of a provider: whole audio comes in many. */
+const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
+
+export function connectTo(
+  { id, clock, log, scrub }: ConnectParts,
+  { api, headers, timeouts, urlOf }: RealtimeAddress,
+): RealtimeProvider {
+  return {
+    api,
+    connect({ model, request_id }, listener, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<RealtimeConnection>()
+      const decoder = new TextDecoder()
+      // The runtime's own: a second argument of the standard has no headers.
+      const options = { headers: { 'user-agent': 'gatehouse', ...headers, 'x-request-id': request_id } }
+      const socket = new WebSocket(urlOf(model), options as unknown as string[])
+      socket.binaryType = 'arraybuffer'
+      let isOpen = false
+      let isOver = false
+
+      function end(): void {
+        isOver = true
+        cancel()
+        signal.removeEventListener('abort', abort)
+      }
+      function fail(error: GatewayError): void {
+        if (isOver) return
+        end()
+        socket.close()
+        reject(error)
+      }
+      const abort = () =>
+        fail(
+          signal.reason instanceof GatewayError
+            ? signal.reason
+            : new GatewayError('client_closed_request', 'The client has left.'),
+        )
+      const cancel = clock.after(timeouts.connect_seconds * 1000, () =>
+        fail(
+          new GatewayError(
+            'upstream_unreachable',
+            `The upstream "${id}" opened no realtime session within ${timeouts.connect_seconds} s.`,
+          ),
+        ),
+      )
+      if (signal.aborted) abort()
+      else signal.addEventListener('abort', abort)
+
+      const connection = (): RealtimeConnection => ({
+        send: (text: string) => socket.send(text),
+        buffered: () => socket.bufferedAmount,
+        close() {
+          isOver = true
+          socket.close(1000)
+        },
+      })
+
+      socket.onopen = () => {
+        if (isOver) return
+        isOpen = true
+        cancel()
+        signal.removeEventListener('abort', abort)
+        resolve(connection())
+      }
+      socket.onmessage = ({ data }) => {
+        if (isOver) return
+        const text = typeof data === 'string' ? data : decoder.decode(data as ArrayBuffer)
+        if (text.length > MAX_EVENT_CHARACTERS) socket.close(1009)
+        else listener.message(scrub(text))
+      }
+      socket.onclose = ({ code, reason }) => {
+        if (isOver) return
+        if (isOpen) {
+          isOver = true
+          listener.closed(code, scrub(reason))
+          return
+        }
+        log.warn('upstream failed', { provider: id, error: 'upstream_unreachable', reason: `close code ${code}` })
+        fail(new GatewayError('upstream_unreachable', `The upstream "${id}" opened no realtime session.`))
+      }
+      socket.onerror = () => {} // `close` follows
+      return promise
+    },
+  }
+}
+
+/** The same address for a WebSocket. */
+export const asWebSocket = (url: string): string => url.replace(/^http/, 'ws')

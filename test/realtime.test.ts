@@ -1,0 +1,472 @@
+/** Realtime sessions on a real port: the sandbox, vendors that a test scripts, limits, money, client secrets and ends. */
+import { afterEach, describe, expect, it } from 'bun:test'
+import OpenAI from 'openai'
+import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket'
+import type { Budget } from '../src/spec/rate-limit.ts'
+import { openPort, type Port } from './kit/served.ts'
+
+type Json = Record<string, unknown>
+type Event = Json & { type: string }
+type Headers = Record<string, string>
+
+const LIVE = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
+const KEY = 'sk-secret-of-the-vendor'
+
+const started: { stop(): Promise<unknown> | unknown }[] = []
+afterEach(async () => {
+  for (const one of started.splice(0).reverse()) await one.stop()
+})
+
+async function open(settings: object = {}): Promise<Port> {
+  const port = await openPort(settings)
+  started.push({ stop: () => port.close() })
+  return port
+}
+
+type Client = {
+  send(event: Json): void
+  events: Event[]
+  next(holds: (event: Event) => boolean): Promise<Event>
+  closed: Promise<{ code: number; reason: string }>
+  protocol(): string
+  close(): void
+}
+
+async function connect(address: string, { headers = {}, protocols }: { headers?: Headers; protocols?: string[] } = {}) {
+  const socket = new WebSocket(address.replace('http', 'ws'), { headers, ...(protocols ? { protocols } : {}) } as never)
+  const events: Event[] = []
+  let watchers: (() => void)[] = []
+  const opened = Promise.withResolvers<void>()
+  const closed = Promise.withResolvers<{ code: number; reason: string }>()
+  socket.onopen = () => opened.resolve()
+  socket.onmessage = ({ data }) => {
+    events.push(JSON.parse(String(data)))
+    for (const notify of watchers.splice(0)) notify()
+  }
+  socket.onclose = ({ code, reason }) => {
+    opened.reject(new Error(`closed: ${code}`))
+    closed.resolve({ code, reason })
+  }
+  await opened.promise
+  started.push({ stop: () => socket.close() })
+  const client: Client = {
+    events,
+    closed: closed.promise,
+    protocol: () => socket.protocol,
+    send: (event) => socket.send(JSON.stringify(event)),
+    close: () => socket.close(),
+    async next(holds) {
+      for (;;) {
+        const found = events.find(holds)
+        if (found) return found
+        await new Promise<void>((resolve) => watchers.push(resolve))
+      }
+    },
+  }
+  watchers = []
+  return client
+}
+
+const bearer = (token: string): { headers: Headers } => ({ headers: { authorization: `Bearer ${token}` } })
+const session = (port: Port, model: string, token = port.token) =>
+  connect(`${port.url}/realtime?model=${model}`, bearer(token))
+const isA = (type: string) => (event: Event) => event.type === type
+const item = (text: string) => ({
+  type: 'conversation.item.create',
+  item: { type: 'message', role: 'user', content: [{ type: 'input_text', text }] },
+})
+const ASK = { type: 'response.create', response: { output_modalities: ['text'] } }
+
+async function used({ gateway }: Port, requests: number) {
+  for (;;) {
+    const [row] = await gateway.instance.usage({ limit: 1 })
+    if (row && row.requests >= requests) return row
+    await new Promise(setImmediate)
+  }
+}
+
+type Socket = { send(text: string): void; close(code?: number, reason?: string): void }
+
+/** A vendor over WebSockets: `answer` gets each event. */
+function startVendor(answer: (event: Json, socket: Socket) => void, onOpen: (socket: Socket) => void = () => {}) {
+  const requests: { path: string; headers: Headers }[] = []
+  const received: Json[] = []
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch(request, self) {
+      const { pathname, search } = new URL(request.url)
+      requests.push({ path: pathname + search, headers: Object.fromEntries(request.headers) })
+      return self.upgrade(request) ? undefined : new Response('', { status: 404 })
+    },
+    websocket: {
+      open: (socket) => onOpen({ send: (text) => void socket.sendText(text), close: (...how) => socket.close(...how) }),
+      message(socket, data) {
+        const event = JSON.parse(String(data))
+        received.push(event)
+        answer(event, { send: (text) => void socket.sendText(text), close: (...how) => socket.close(...how) })
+      },
+    },
+  })
+  started.push({ stop: () => server.stop(true) })
+  return { origin: `http://127.0.0.1:${server.port}`, requests, received }
+}
+
+const USAGE = {
+  total_tokens: 300,
+  input_tokens: 200,
+  output_tokens: 100,
+  input_token_details: {
+    cached_tokens: 50,
+    text_tokens: 20,
+    audio_tokens: 180,
+    cached_tokens_details: { audio_tokens: 50 },
+  },
+  output_token_details: { text_tokens: 10, audio_tokens: 90 },
+}
+const created = (id: string) => JSON.stringify({ type: 'response.created', response: { id } })
+const done = (id: string, usage: unknown = USAGE) => JSON.stringify({ type: 'response.done', response: { id, usage } })
+/** Answers each `response.create`. */
+const answering = (event: Json, socket: Socket) => {
+  if (event.type !== 'response.create') return
+  socket.send(created('r1'))
+  socket.send(JSON.stringify({ type: 'response.output_text.delta', response_id: 'r1', delta: `Hi ${KEY}` }))
+  socket.send(done('r1'))
+}
+const PRICES = { input: 4, cached_input: 1, input_audio: 32, output: 16, output_audio: 64 }
+const openaiWith = (origin: string, more: object = {}) => ({
+  providers: { v: { base_url: `${origin}/v1`, key: KEY } },
+  models: { 'v/gpt-realtime': { prices: PRICES } },
+  ...more,
+})
+
+describe('the openai package', () => {
+  it('holds a session with the sandbox: settings, text, audio, usage and errors', async () => {
+    const port = await open()
+    const Native = globalThis.WebSocket
+    // The package asks for wss, and the port of a test has no certificate.
+    globalThis.WebSocket = class extends Native {
+      constructor(url: string, protocols: string[]) {
+        super(url.replace('wss:', 'ws:'), protocols)
+      }
+    } as never
+    try {
+      const client = new OpenAI({ apiKey: port.token, baseURL: port.url })
+      const realtime = new OpenAIRealtimeWebSocket({ model: 'sandbox/realtime', dangerouslyAllowBrowser: true }, client)
+      const seen: Event[] = []
+      const ended = Promise.withResolvers<Json>()
+      realtime.on('event', (event) => {
+        seen.push(event as unknown as Event)
+        if (event.type === 'session.created') {
+          realtime.send({ type: 'session.update', session: { type: 'realtime', instructions: 'Be brief.' } })
+          realtime.send(item('Good morning') as never)
+          realtime.send({ type: 'response.create' })
+          realtime.send({ type: 'nonsense' } as never)
+        }
+        if (event.type === 'response.done') ended.resolve(event.response as unknown as Json)
+      })
+      realtime.on('error', () => {})
+      const response = await ended.promise
+      expect(response.usage).toMatchObject({ input_tokens: 3, output_token_details: { audio_tokens: 6 } })
+      const types = new Set(seen.map(({ type }) => type))
+      for (const type of ['session.updated', 'conversation.item.added', 'response.output_audio.delta']) {
+        expect([...types]).toContain(type)
+      }
+      realtime.close()
+      expect(await used(port, 1)).toMatchObject({
+        model: 'sandbox/realtime',
+        requests: 1,
+        input_tokens: 3,
+        output_tokens: 12,
+      })
+    } finally {
+      globalThis.WebSocket = Native
+    }
+  })
+})
+
+describe('a session of the Realtime API', () => {
+  it('reaches the vendor with its key and the name of its model, and shows neither', async () => {
+    const vendor = startVendor(answering, (socket) =>
+      socket.send(JSON.stringify({ type: 'session.created', session: { model: 'gpt-realtime' } })),
+    )
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    expect((await client.next(isA('session.created'))).session).toEqual({ model: 'v/gpt-realtime' })
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    expect(vendor.requests[0]?.path).toBe('/v1/realtime?model=gpt-realtime')
+    expect(vendor.requests[0]?.headers.authorization).toBe(`Bearer ${KEY}`)
+    expect(JSON.stringify(client.events)).not.toContain(KEY)
+  })
+
+  it('is charged for each response by the usage of the vendor, once', async () => {
+    const vendor = startVendor(answering)
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    const row = await used(port, 1)
+    expect(row).toMatchObject({ requests: 1, input_tokens: 200, output_tokens: 100, estimated: 0 })
+    const { data } = (await (await port.gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
+    // 50 cached, 130 audio and 20 text tokens of input; 90 audio and 10 text tokens of output.
+    expect(data[0]?.cost).toBeCloseTo((50 * 1 + 130 * 32 + 20 * 4 + 90 * 64 + 10 * 16) / 1e6, 9)
+  })
+
+  it('is recorded too where the vendor begins a response by itself', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'input_audio_buffer.append') answering({ type: 'response.create' }, socket)
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+    await client.next(isA('response.done'))
+    expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100 })
+  })
+
+  it.each([
+    ['no model', '/realtime', 400],
+    ['an unknown model', '/realtime?model=v/none', 404],
+    ['a model of another family', '/realtime?model=sandbox/general', 400],
+    ['a call', '/realtime?model=sandbox/realtime&call_id=1', 400],
+  ])('is refused with a status for %s', async (_, path, status) => {
+    const port = await open()
+    const headers = { ...bearer(port.token).headers, upgrade: 'websocket', connection: 'Upgrade' }
+    const answer = await port.gateway.call(`/v1${path}`, { headers })
+    expect(answer.status).toBe(status)
+    expect((await port.gateway.call(`/v1${path}`)).status).toBe(426)
+  })
+
+  it('is refused for a token that may not use the model or the family', async () => {
+    const port = await open()
+    const issue = (more: object) => port.gateway.instance.tokens.issue({ name: 'n', ...more } as never)
+    for (const limits of [{ models: ['sandbox/general'] }, { families: ['chatcompat'] }]) {
+      const { secret } = await issue(limits)
+      const headers = { ...bearer(secret).headers, upgrade: 'websocket' }
+      expect((await port.gateway.call('/v1/realtime?model=sandbox/realtime', { headers })).status).toBe(403)
+    }
+    await expect(session(port, 'sandbox/realtime', 'gh-wrong-token')).rejects.toThrow()
+  })
+
+  it('keeps its model, and a limited token to functions', async () => {
+    const vendor = startVendor(answering)
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime', await port.tokenFor(['v/*']))
+    client.send({ type: 'session.update', event_id: 'e1', session: { model: 'other' } })
+    const refused = await client.next(isA('error'))
+    expect(refused.error).toMatchObject({ code: 'invalid_value', event_id: 'e1' })
+    client.send({ type: 'session.update', session: { tools: [{ type: 'mcp', server_url: 'http://x' }] } })
+    client.send({
+      type: 'session.update',
+      session: { model: 'v/gpt-realtime', tools: [{ type: 'function', name: 'f' }] },
+    })
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    expect(vendor.received.filter(({ type }) => type === 'session.update')).toEqual([
+      { type: 'session.update', session: { model: 'gpt-realtime', tools: [{ type: 'function', name: 'f' }] } },
+    ])
+  })
+})
+
+describe('limits and budgets of a session', () => {
+  const tokenWith = async (port: Port, more: { budgets?: Budget[]; rate_limits?: object }) =>
+    (await port.gateway.instance.tokens.issue({ name: 'limited', ...more } as never)).secret
+
+  it('a budget that runs out ends it with an event and a close code', async () => {
+    const vendor = startVendor(answering)
+    const port = await open(openaiWith(vendor.origin))
+    const budgets = [{ amount: 0.53, window: 'total' }] as Budget[]
+    const client = await session(port, 'v/gpt-realtime', await tokenWith(port, { budgets }))
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    await used(port, 1)
+    client.send(ASK)
+    const refused = await client.next(isA('error'))
+    expect(refused.error).toMatchObject({ code: 'insufficient_quota' })
+    expect(await client.closed).toMatchObject({ code: 1008 })
+    expect(vendor.received).toHaveLength(1)
+  })
+
+  it('a rate limit refuses a response, and the session goes on', async () => {
+    const vendor = startVendor(answering)
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(
+      port,
+      'v/gpt-realtime',
+      await tokenWith(port, { rate_limits: { requests_per_minute: 1 } }),
+    )
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    client.send(ASK)
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'rate_limit_exceeded' })
+    client.send(item('still here'))
+    while (vendor.received.length < 2) await new Promise(setImmediate)
+    expect(vendor.received.map(({ type }) => type)).toEqual(['response.create', 'conversation.item.create'])
+  })
+
+  it('a response that the vendor begins beyond a budget is canceled, and what it used recorded', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'input_audio_buffer.append') socket.send(created('r1'))
+      if (event.type === 'response.cancel') socket.send(done('r1'))
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const budgets = [{ amount: 0.0001, window: 'total' }] as Budget[]
+    const client = await session(port, 'v/gpt-realtime', await tokenWith(port, { budgets }))
+    client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'insufficient_quota' })
+    expect(await client.closed).toMatchObject({ code: 1008 })
+    expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100 })
+  })
+
+  it('what the vendor has delivered before it cut a response is estimated, and nothing where it had not', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.type !== 'response.create') return
+      socket.send(created('r1'))
+      socket.send(JSON.stringify({ type: 'response.output_text.delta', response_id: 'r1', delta: 'x'.repeat(400) }))
+      socket.close(1011, 'broken')
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send(ASK)
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'upstream_cut' })
+    expect(await client.closed).toMatchObject({ code: 1011 })
+    expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100, estimated: 1 })
+  })
+
+  it('a client that leaves in a response is charged for what the vendor still reports', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'response.create') socket.send(created('r1'))
+      if (event.type === 'response.cancel') socket.send(done('r1'))
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send(ASK)
+    await client.next(isA('response.created'))
+    client.close()
+    expect(await used(port, 1)).toMatchObject({ requests: 1, input_tokens: 200, estimated: 0 })
+  })
+})
+
+describe('client secrets', () => {
+  const make = async (port: Port, json: Json) => {
+    const answer = await port.gateway.call('/v1/realtime/client_secrets', { json })
+    return { status: answer.status, body: (await answer.json()) as Json & { value: string; error?: Json } }
+  }
+
+  it('open sessions of their model with their settings, through the subprotocol of browsers', async () => {
+    const port = await open()
+    const made = await make(port, { session: { type: 'realtime', model: 'sandbox/realtime', instructions: 'Sing.' } })
+    expect(made.status).toBe(200)
+    expect(made.body.value).toStartWith('ek_')
+    const protocols = ['realtime', `openai-insecure-api-key.${made.body.value}`]
+    const client = await connect(`${port.url}/realtime?model=sandbox/general`, { protocols })
+    expect(client.protocol()).toBe('realtime')
+    const updated = await client.next(isA('session.updated'))
+    expect(updated.session).toMatchObject({ model: 'sandbox/realtime', instructions: 'Sing.' })
+  })
+
+  it('are nothing elsewhere, nor changed, expired, or of a revoked token', async () => {
+    const port = await open()
+    const { token, secret } = await port.gateway.instance.tokens.issue({ name: 'maker' })
+    const answer = await port.gateway.call('/v1/realtime/client_secrets', {
+      json: { session: { model: 'sandbox/realtime' }, expires_after: { seconds: 60 } },
+      ...bearer(secret),
+    })
+    const { value } = (await answer.json()) as { value: string }
+    const chat = await port.gateway.call('/v1/chat/completions', {
+      json: { model: 'sandbox/general' },
+      ...bearer(value),
+    })
+    expect(chat.status).toBe(401)
+    await expect(session(port, 'sandbox/realtime', `${value}x`)).rejects.toThrow()
+    const [payload = '', signature = ''] = value.slice(3).split('.')
+    const forged = JSON.parse(Buffer.from(payload, 'base64url').toString())
+    const late = Buffer.from(JSON.stringify({ ...forged, expires_at: 9e9 })).toString('base64url')
+    await expect(session(port, 'sandbox/realtime', `ek_${late}.${signature}`)).rejects.toThrow()
+    const client = await session(port, 'sandbox/realtime', value)
+    client.close()
+    await port.gateway.instance.tokens.revoke(token.token_id)
+    await expect(session(port, 'sandbox/realtime', value)).rejects.toThrow()
+  })
+
+  it.each([
+    [{ session: {} }, 'missing_required_parameter'],
+    [{ session: { model: 'sandbox/general' } }, 'unsupported_endpoint'],
+    [{ session: { model: 'sandbox/realtime' }, expires_after: { seconds: 9 } }, 'invalid_value'],
+    [{ session: { model: 'sandbox/realtime' }, expires_after: { seconds: 7_201 } }, 'invalid_value'],
+    [{ session: { model: 'sandbox/realtime', instructions: 'x'.repeat(8_000) } }, 'request_too_large'],
+  ])('are refused for %p', async (json, code) => {
+    const port = await open()
+    const { body } = await make(port, json)
+    expect(body.error?.code).toBe(code)
+  })
+})
+
+describe('a session of the Live API', () => {
+  const CONTENT = { serverContent: { modelTurn: { parts: [{ text: 'Hello' }] } } }
+  const USED = {
+    promptTokenCount: 40,
+    responseTokenCount: 20,
+    totalTokenCount: 60,
+    promptTokensDetails: [{ modality: 'AUDIO', tokenCount: 30 }],
+    responseTokensDetails: [{ modality: 'AUDIO', tokenCount: 20 }],
+  }
+  const live = (event: Json, socket: Socket) => {
+    if (event.setup) socket.send(JSON.stringify({ setupComplete: {} }))
+    if (!event.clientContent) return
+    socket.send(JSON.stringify(CONTENT))
+    socket.send(JSON.stringify({ serverContent: { turnComplete: true }, usageMetadata: USED }))
+  }
+  const gemini = (origin: string) => ({
+    providers: { g: { kind: 'contentgen-compat', base_url: `${origin}/v1beta`, key: KEY } },
+    models: { 'g/gemini-live': { families: ['realtime'], prices: PRICES } },
+  })
+
+  it.each(['header', 'query'])('is relayed with the token in the %s, and charged by its usage', async (place) => {
+    const vendor = startVendor(live)
+    const port = await open(gemini(vendor.origin))
+    const origin = port.url.replace(/\/v1$/, '')
+    const client = await (place === 'header'
+      ? connect(origin + LIVE, { headers: { 'x-goog-api-key': port.token } })
+      : connect(`${origin}${LIVE}?key=${port.token}`))
+    client.send({ setup: { model: 'models/g/gemini-live', generationConfig: { responseModalities: ['AUDIO'] } } })
+    await client.next((event) => 'setupComplete' in event)
+    client.send({ clientContent: { turns: [], turnComplete: true } })
+    await client.next((event) => 'usageMetadata' in event)
+    expect(vendor.requests[0]?.path).toBe(LIVE)
+    expect(vendor.requests[0]?.headers['x-goog-api-key']).toBe(KEY)
+    expect(vendor.received[0]).toMatchObject({ setup: { model: 'models/gemini-live' } })
+    expect(await used(port, 1)).toMatchObject({
+      model: 'g/gemini-live',
+      requests: 1,
+      input_tokens: 40,
+      output_tokens: 20,
+    })
+  })
+
+  it('ends with the reason where its model may not be used, or has another API', async () => {
+    const port = await open()
+    const client = await connect(port.url.replace(/\/v1$/, '') + LIVE, { headers: { 'x-goog-api-key': port.token } })
+    client.send({ setup: { model: 'models/sandbox/realtime' } })
+    const { code, reason } = await client.closed
+    expect([code, reason]).toEqual([1011, expect.stringContaining('unsupported_value')])
+  })
+})
+
+describe('the end of a session', () => {
+  it('comes with a code and an event where the gateway stops, at its deadline', async () => {
+    const port = await openPort()
+    const client = await session(port, 'sandbox/realtime')
+    await client.next(isA('session.created'))
+    await port.close({ deadline_ms: 300 })
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'shutting_down' })
+    expect(await client.closed).toMatchObject({ code: 1001 })
+  })
+
+  it('comes with an error where the vendor refuses the connection', async () => {
+    const port = await open(openaiWith('http://127.0.0.1:1'))
+    const client = await session(port, 'v/gpt-realtime')
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'upstream_unreachable' })
+    expect(await client.closed).toMatchObject({ code: 1011 })
+  })
+})
