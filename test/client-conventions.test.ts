@@ -115,7 +115,6 @@ describe('a path that is not served', () => {
     ['/a/b/c/d/e/f/v1/models', ''],
     ['/v1/audio', ''],
     ['/openai/v1/audio/transcriptions', '; the path here is /v1/audio/transcriptions'],
-    ['/v1/realtime/client_secrets', '; Gatehouse does not serve realtime sessions yet'],
     ['/v1/file', '; did you mean /v1/files?'],
     ['/upload/v1beta/files', '; the path here is /v1/files'],
     ['/v1beta/cachedContents', '; Gatehouse does not serve cached contents yet'],
@@ -130,7 +129,7 @@ describe('a path that is not served', () => {
 
   it('gets 426 if it asks for a WebSocket', async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
-    for (const path of ['/v1/realtime', '/v1/nowhere', '/nowhere']) {
+    for (const path of ['/v1/embeddings', '/v1/nowhere', '/nowhere']) {
       const response = await gateway.call(path, { headers })
       expect(response.status).toBe(426)
       expect(response.headers.get('upgrade')).toBeTruthy()
