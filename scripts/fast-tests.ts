@@ -87,6 +87,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/property.test.ts': 9,
   'test/proposed-config.test.ts': 3, // starts threads
   'test/python-sdks.test.ts': 30, // runs pytest, where the Python clients are installed
+  'test/batches-kills.test.ts': 60, // kills a gateway that runs batches
   'test/release.test.ts': 90, // builds the files of a release twice
   'test/response-headers.test.ts': 3,
   'test/responses-background.test.ts': 3,

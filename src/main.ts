@@ -22,6 +22,7 @@ const COMMANDS: Commands = {
   requests: { summary: 'search the request log', load: () => import('./cli/commands/requests.ts') },
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/commands/usage.ts') },
   budget: { summary: 'show budgets, and add credit', load: () => import('./cli/commands/budget.ts') },
+  batch: { summary: 'list, show and cancel batches', load: () => import('./cli/commands/batch.ts') },
   cache: { summary: 'purge the response cache', load: () => import('./cli/commands/cache.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/commands/ledger.ts') },
   store: {

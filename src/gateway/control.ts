@@ -24,7 +24,16 @@ import { createProposedConfig } from './proposed-config.ts'
 type ControlParts = {
   store: Pick<
     Store,
-    'overrides' | 'budgets' | 'tasks' | 'files' | 'ledger' | 'webhooks' | 'alertHistory' | 'configVersions' | 'mcpTools'
+    | 'overrides'
+    | 'budgets'
+    | 'tasks'
+    | 'files'
+    | 'ledger'
+    | 'webhooks'
+    | 'alertHistory'
+    | 'configVersions'
+    | 'mcpTools'
+    | 'batches'
   >
   router: Router
   catalogue: Catalogue
@@ -53,6 +62,7 @@ type LaterParts = Omit<
   | 'audit'
   | 'budgets'
   | 'budgetSettings'
+  | 'batches'
   | 'tasks'
   | 'webhooks'
   | 'fileRows'
@@ -111,6 +121,7 @@ export function createControl(parts: ControlParts): Control {
           audit,
           budgets: store.budgets,
           budgetSettings: config,
+          batches: store.batches,
           tasks: store.tasks,
           webhooks: store.webhooks,
           fileRows: store.files,

@@ -1,6 +1,7 @@
 /** The admin API in the process of a command, on the store: used where no running gateway is named. */
 import { createAudit } from '../admin/audit/audit.ts'
 import { auditRoutes } from '../admin/routes/audit-log.ts'
+import { adminBatchRoutes } from '../admin/routes/batches.ts'
 import { adminBudgetRoutes } from '../admin/routes/budgets.ts'
 import { cacheRoutes } from '../admin/routes/cache.ts'
 import { mcpToolRoutes } from '../admin/routes/mcp-tools.ts'
@@ -60,6 +61,7 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
       ...overrideRoutes({ ...parts, overrides, isConfigured: () => true }),
       ...mcpToolRoutes({ ...parts, mcpTools: store.mcpTools }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),
+      ...adminBatchRoutes({ batches: store.batches, clock }),
       ...adminUsageRoutes({ clock, ledger, max_rows: Number.MAX_SAFE_INTEGER - 1 }),
     ],
     async admitAdmin(context) {

@@ -37,7 +37,7 @@ export class GatewayProcess {
   }
 }
 
-async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
+export async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
   let text = ''
   const decoder = new TextDecoder()
   for await (const piece of output) {

@@ -1,5 +1,38 @@
 /** The types of the admin API. Generated from the OpenAPI document by `npm run docs:reference`; do not edit. */
 
+export type AdminBatch = {
+  object: 'batch'
+  batch_id: string
+  token_id: string
+  project_id: string | null
+  api: 'openai' | 'anthropic'
+  endpoint: string
+  model: string | null
+  status: 'validating' | 'failed' | 'in_progress' | 'finalizing' | 'completed' | 'expired' | 'cancelling' | 'cancelled'
+  created_at: number
+  expires_at: number
+  ended_at: number | null
+  lines: {
+  total: number
+  succeeded: number
+  errored: number
+  canceled: number
+  expired: number
+}
+  input_tokens: number
+  output_tokens: number
+  waiting: {
+  code: string
+  message: string
+  until_ms: number
+} | null
+}
+
+export type AdminBatchList = {
+  data: (AdminBatch)[]
+  next_cursor: string | null
+}
+
 export type AdminBudget = {
   budget: string
   scope: string
@@ -2128,6 +2161,24 @@ export type Api = {
     query: {}
     body: CachePurgeRequest
     response: CachePurge
+  }
+  'GET /admin/v1/batches': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined; status?: string | undefined; token_id?: string | undefined; project_id?: string | undefined }
+    body: undefined
+    response: AdminBatchList
+  }
+  'GET /admin/v1/batches/{batch_id}': {
+    params: { batch_id: string }
+    query: {}
+    body: undefined
+    response: AdminBatch
+  }
+  'POST /admin/v1/batches/{batch_id}/cancel': {
+    params: { batch_id: string }
+    query: {}
+    body: undefined
+    response: AdminBatch
   }
   'GET /admin/v1/tasks': {
     params: {}

@@ -1,6 +1,7 @@
 /** The routes of the admin API with which operators control a running gateway. */
 import type { Route } from '../../http/context.ts'
 import { type AlertRouteParts, alertRoutes } from './alerts.ts'
+import { type AdminBatchRouteParts, adminBatchRoutes } from './batches.ts'
 import { adminBudgetRoutes, type BudgetRouteParts } from './budgets.ts'
 import { type CacheRouteParts, cacheRoutes } from './cache.ts'
 import { type ConfigRouteParts, configRoutes } from './config.ts'
@@ -26,6 +27,7 @@ export type ControlRouteParts = ModelRouteParts &
   ConfigTextParts &
   BudgetRouteParts &
   CacheRouteParts &
+  AdminBatchRouteParts &
   TaskRouteParts &
   TaskOutputRouteParts &
   FileRouteParts &
@@ -44,6 +46,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...configTextRoutes(parts),
   ...adminBudgetRoutes(parts),
   ...cacheRoutes(parts),
+  ...adminBatchRoutes(parts),
   ...adminTaskRoutes(parts),
   ...taskOutputRoutes(parts),
   ...adminFileRoutes(parts),

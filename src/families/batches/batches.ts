@@ -30,8 +30,6 @@ export type Batches = {
   list(filter: BatchFilter): Promise<Batch[]>
   /** Lets the calls that run end, and starts no more. Throws `batch_not_found`. */
   cancel(batch_id: string, api: BatchApi, token_id: string): Promise<Batch>
-  /** For the operator; undefined: there is none. */
-  cancelAny(batch_id: string): Promise<Batch | undefined>
   /** Deletes an ended batch. Throws `batch_not_found` and `batch_not_ended`. */
   remove(batch_id: string, api: BatchApi, token_id: string): Promise<void>
   /** The results of an ended batch, as JSONL. */
@@ -159,12 +157,6 @@ export function createBatches(parts: BatchParts): Batches {
       const batch = await store.cancel(batch_id, at)
       loop.wake()
       return batch ?? find(batch_id, api, token_id)
-    },
-
-    async cancelAny(batch_id) {
-      const batch = await store.cancel(batch_id, { now: secondsOf(clock.now()), now_ms: clock.now() })
-      loop.wake()
-      return batch
     },
 
     async remove(batch_id, api, token_id) {

@@ -1,7 +1,7 @@
 /** The points at which a test kills the process that runs a batch; otherwise the hook does nothing. */
 
 /** In the order in which a batch reaches them. */
-const BATCH_CRASH_POINTS = [
+export const BATCH_CRASH_POINTS = [
   'batch: before the row',
   'batch: after the row',
   'batch: lines added',

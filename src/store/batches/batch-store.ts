@@ -1,6 +1,7 @@
 /** Batches as the store keeps them: the batch, its lines, and the parts of files that its results are moved to. */
+import type { AuditDraft } from '../../spec/audit.ts'
 
-const STATUSES = [
+export const BATCH_STATUSES = [
   'validating',
   'failed',
   'in_progress',
@@ -10,7 +11,7 @@ const STATUSES = [
   'cancelling',
   'cancelled',
 ] as const
-export type BatchStatus = (typeof STATUSES)[number]
+export type BatchStatus = (typeof BATCH_STATUSES)[number]
 
 /** Whose API has created it. */
 export type BatchApi = 'openai' | 'anthropic'
@@ -149,7 +150,10 @@ export type BatchStore = {
   /** Releases the claims of batches that are not run now. */
   postpone(batches: readonly (Claimed & { due_ms: number })[]): Promise<void>
   /** Sets `cancelling` where it has not ended, and makes it due. The batch as it is then; undefined: there is none. */
-  cancel(batch_id: string, at: { now: number; now_ms: number; token_id?: string }): Promise<Batch | undefined>
+  cancel(
+    batch_id: string,
+    at: { now: number; now_ms: number; token_id?: string; audit?: AuditDraft },
+  ): Promise<Batch | undefined>
   /** Hides an ended batch, and makes it due to be removed. */
   hide(batch_id: string, token_id: string, at: { now: number; now_ms: number }): Promise<void>
   /** Removes the row of an ended batch. */

@@ -1,5 +1,6 @@
 /** Batches in the database: adding, listing, claiming and changing them. */
 import { sql } from 'kysely'
+import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'
@@ -109,7 +110,7 @@ export function batchStore(engine: Engine): BatchStore {
       })
     },
 
-    cancel: (batch_id, { now, now_ms, token_id }) =>
+    cancel: (batch_id, { now, now_ms, token_id, audit }) =>
       write(async (rows) => {
         const own = rows
           .updateTable('batches')
@@ -121,7 +122,9 @@ export function batchStore(engine: Engine): BatchStore {
           })
           .where('batch_id', '=', batch_id)
           .where('status', 'in', ['validating', 'in_progress'])
-        await (token_id === undefined ? own : own.where('token_id', '=', token_id)).execute()
+        const changed = token_id === undefined ? own : own.where('token_id', '=', token_id)
+        const { numUpdatedRows } = await changed.executeTakeFirst()
+        if (audit && numUpdatedRows > 0n) await appendAudit(rows, audit)
         return find(rows, batch_id, token_id)
       }),
 

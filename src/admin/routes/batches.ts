@@ -1,0 +1,160 @@
+/** The admin API's batches: list them, look at one, and cancel it. */
+import Type from 'typebox'
+import type { Context, Route } from '../../http/context.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { BATCH_STATUSES, type Batch, type BatchStatus, type BatchStore } from '../../store/batches/batch-store.ts'
+import { placeNumber } from '../../store/page.ts'
+import { noSuch, originOf } from './edit.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { adminRoute } from './route.ts'
+
+export type AdminBatchRouteParts = { batches: Pick<BatchStore, 'list' | 'find' | 'cancel'>; clock: Clock }
+
+const OrNull = <T extends Type.TSchema>(schema: T, description: string) =>
+  Type.Union([schema, Type.Null()], { description })
+const AdminBatch = Type.Object(
+  {
+    object: Type.Literal('batch'),
+    batch_id: Type.String(),
+    token_id: Type.String(),
+    project_id: Type.Union([Type.String(), Type.Null()]),
+    api: Type.Enum(['openai', 'anthropic'], { description: 'The API by which it was created.' }),
+    endpoint: Type.String({ description: 'The path that each of its lines calls.' }),
+    model: OrNull(Type.String(), 'Where all lines name the same.'),
+    status: Type.Enum([...BATCH_STATUSES]),
+    created_at: Type.Integer({ description: 'Unix seconds, as the other times.' }),
+    expires_at: Type.Integer(),
+    ended_at: OrNull(Type.Integer(), 'Null: it has not ended.'),
+    lines: Type.Object({
+      total: Type.Integer(),
+      succeeded: Type.Integer(),
+      errored: Type.Integer(),
+      canceled: Type.Integer(),
+      expired: Type.Integer(),
+    }),
+    input_tokens: Type.Integer(),
+    output_tokens: Type.Integer(),
+    waiting: OrNull(
+      Type.Object({ code: Type.String(), message: Type.String(), until_ms: Type.Integer() }),
+      'Why no line is executed now, and until when in unix milliseconds.',
+    ),
+  },
+  { title: 'AdminBatch' },
+)
+export type AdminBatch = Type.Static<typeof AdminBatch>
+
+const params = { batch_id: 'The id of a batch.' }
+
+export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Route[] {
+  const find = ({ params: { batch_id = '' } }: Context) => batches.find(batch_id)
+  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
+
+  async function found(context: Context): Promise<Batch> {
+    const batch = await find(context)
+    if (batch) return batch
+    throw noSuch('batch', context.params.batch_id)
+  }
+
+  async function list(context: Context): Promise<Response> {
+    const query = context.query()
+    const { limit, after } = readPage(query)
+    const [status, token_id] = [query.get('status'), query.get('token_id')]
+    const project_id = context.admin.project_id ?? query.get('project_id') ?? undefined
+    const rows = await batches.list({
+      limit: limit + 1,
+      ...(after && { after: { created_at: placeNumber(after[0]), batch_id: after[1] ?? '' } }),
+      ...(status !== null && { statuses: readStatuses(status) }),
+      ...(token_id !== null && { token_id }),
+      ...(project_id !== undefined && { project_id }),
+    })
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return listAnswer(page.map(view), last && [last.created_at, last.batch_id])
+  }
+
+  async function cancel(context: Context): Promise<Response> {
+    const before = await found(context)
+    const audit = {
+      ...originOf(context),
+      at_ms: clock.now(),
+      action: 'batch.cancel',
+      object_type: 'batch',
+      object_id: before.batch_id,
+      project_id: before.project_id,
+      before: { status: before.status },
+      after: { status: 'cancelling' },
+    }
+    const at = { now: unixSeconds(clock), now_ms: clock.now(), audit }
+    return Response.json(view((await batches.cancel(before.batch_id, at)) ?? before))
+  }
+
+  return [
+    adminRoute(['GET', '/admin/v1/batches', { right: 'read', project: 'own' }], {
+      summary: 'List batches',
+      description: 'The newest first. Who is bound to a project sees those of it.',
+      query: {
+        ...LIST_PARAMETERS,
+        status: {
+          description: `Only these, separated by commas: ${BATCH_STATUSES.join(', ')}, or \`unfinished\`.`,
+          schema: Type.String(),
+        },
+        token_id: { description: 'Only batches of this token.', schema: Type.String() },
+        project_id: { description: 'Only batches of this project.', schema: Type.String() },
+      },
+      response: listSchema(AdminBatch, 'AdminBatchList'),
+      errors: ['invalid_value', 'storage_unavailable'],
+      handle: list,
+    }),
+    adminRoute(['GET', '/admin/v1/batches/:batch_id', { right: 'read', project: projectOf }], {
+      summary: 'Look at a batch',
+      description: 'Its state and its counts; not its requests.',
+      params,
+      response: AdminBatch,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: async (context) => Response.json(view(await found(context))),
+    }),
+    adminRoute(['POST', '/admin/v1/batches/:batch_id/cancel', 'operate'], {
+      summary: 'Cancel a batch',
+      description: 'Lines that are executed now end; the others are not executed. An ended batch stays as it is.',
+      params,
+      response: AdminBatch,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: cancel,
+    }),
+  ]
+}
+
+function view(batch: Batch): AdminBatch {
+  const { batch_id, token_id, project_id, api, endpoint, status, created_at, expires_at, progress } = batch
+  const { total, succeeded, errored, canceled, expired, input_tokens, output_tokens } = batch
+  return {
+    object: 'batch',
+    batch_id,
+    token_id,
+    project_id,
+    api,
+    endpoint,
+    model: progress.model ?? null,
+    status,
+    created_at,
+    expires_at,
+    ended_at: progress.ended_at ?? null,
+    lines: { total, succeeded, errored, canceled, expired },
+    input_tokens,
+    output_tokens,
+    waiting: progress.pause ?? null,
+  }
+}
+
+const UNFINISHED: readonly BatchStatus[] = ['validating', 'in_progress', 'finalizing', 'cancelling']
+
+function readStatuses(text: string): BatchStatus[] {
+  return text.split(',').flatMap((name) => {
+    if (name.trim() === 'unfinished') return UNFINISHED
+    const status = BATCH_STATUSES.find((one) => one === name.trim())
+    if (status !== undefined) return [status]
+    const rule = `"status" may contain ${BATCH_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(name.slice(0, 40))}.`
+    throw new GatewayError('invalid_value', rule, { param: 'status' })
+  })
+}
