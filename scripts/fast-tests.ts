@@ -56,6 +56,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/requests.test.ts': 62, // starts Chromium
   'test/console/roles.test.ts': 60, // opens every page with acts as every role
   'test/console/routing.test.ts': 6, // starts Chromium
+  'test/console/cache.test.ts': 10, // starts Chromium
   'test/console/settings.test.ts': 14, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium

@@ -129,7 +129,7 @@ export function createControl(parts: ControlParts): Control {
           mcpTools: store.mcpTools,
           configVersions: store.configVersions,
           history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
-          ledger: { append: store.ledger.append, usage: store.ledger.usage, currency: () => config().ledger.currency },
+          ledger: { ...store.ledger, currency: () => config().ledger.currency },
           explain: (request) =>
             explainRequest(request, { catalogue, plans, router, attemptLimits, settings: later.settings, clock }),
           supply,

@@ -49,6 +49,7 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
   const purge: Parameters<typeof cacheRoutes>[0]['cache']['purge'] = async (model, event) => ({
     entries: await purgeStore(store.cachedAnswers, model, event),
   })
+  const size = async () => ({ storage: 'database' as const, ...(await store.cachedAnswers.size()) })
   const { tokens, projects, budgets, tasks, webhooks } = store
   const parts = { settings, clock }
   const budgetSettings = () => config ?? { budgets: [], tokens: {} }
@@ -57,7 +58,7 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
       ...auditRoutes({ audit }),
       ...requestRoutes({ requests, audit }),
       ...adminBudgetRoutes({ ...parts, budgets, ledger, tokens, projects, budgetSettings }),
-      ...cacheRoutes({ ...parts, cache: { purge }, isModel: () => true }),
+      ...cacheRoutes({ ...parts, cache: { purge, size }, isModel: () => true }),
       ...overrideRoutes({ ...parts, overrides, isConfigured: () => true }),
       ...mcpToolRoutes({ ...parts, mcpTools: store.mcpTools }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),

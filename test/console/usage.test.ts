@@ -52,6 +52,47 @@ describeInBrowser('use and cost in the console', () => {
     await expectSoon(sum, total.calls)
   })
 
+  it('says whether the ledger adds up, when it is asked', async () => {
+    const page = await opened.open('/usage?range=7d')
+    const [checked] = await Promise.all([
+      page.waitForResponse((response) => response.url().includes('/ledger/reconcile')),
+      page.getByRole('button', { name: 'Check the ledger' }).click(),
+    ])
+    expect((await checked.json()).difference).toBe(0)
+    await page.getByText('adds up').waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'usage-ledger', [390, 1280])
+    const difference = {
+      what: 'day',
+      at: 1_767_225_600,
+      of: ['tok_1', '', '<img src=x onerror=alert(1)>'],
+      count: 'requests',
+      difference: '-1',
+    }
+    await page.route('**/ledger/reconcile**', async (route) =>
+      route.fulfill({ json: { ...(await checked.json()), difference: 1, differences: [difference] } }),
+    )
+    await page.getByRole('button', { name: 'Check the ledger' }).click()
+    await page.getByText('1 sum differs').waitFor()
+    expect(await page.locator('main img').count()).toBe(0)
+    await screenshots(page, 'usage-ledger-differs', [390, 1280])
+  })
+
+  it('covers last week from Monday to Sunday', async () => {
+    const page = await opened.open('/usage')
+    const [asked] = await Promise.all([
+      page.waitForRequest((request) => request.url().includes('/summary') && request.url().includes('points=false')),
+      (async () => {
+        await page.getByRole('combobox', { name: 'Time' }).click()
+        await page.getByRole('option', { name: 'Last week' }).click()
+        await page.waitForURL('**range=last-week*')
+      })(),
+    ])
+    expect(asked.url()).toContain('/summary')
+    await settled(page)
+    await screenshots(page, 'usage-last-week', [1280])
+  })
+
   it('is exported as CSV of the ledger', async () => {
     const page = await opened.open('/usage?range=7d&by=model')
     const [download] = await Promise.all([

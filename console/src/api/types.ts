@@ -435,6 +435,12 @@ export type CachePurgeRequest = {
   model?: string | null | undefined
 }
 
+export type CacheSize = {
+  storage: 'memory' | 'database' | 'valkey'
+  entries: number | null
+  bytes: number | null
+}
+
 export type ConfigurationDifference = {
   changes: (SettingChange)[]
   needs_restart: (string)[]
@@ -657,6 +663,24 @@ export type IssuedToken = {
   last_used_at: number | null
   playground?: string | undefined
   secret: string
+}
+
+export type LedgerCheck = {
+  from: number
+  to: number
+  difference: number
+  differences: ({
+  what: string
+  at: number
+  of: (string)[]
+  count: string
+  difference: string
+})[]
+  requests: number
+  amount: number
+  cost: number
+  unknown_costs: number
+  currency: string
 }
 
 export type Login = {
@@ -2156,6 +2180,12 @@ export type Api = {
     body: CreditRequest
     response: Credit
   }
+  'GET /admin/v1/cache': {
+    params: {}
+    query: {}
+    body: undefined
+    response: CacheSize
+  }
   'POST /admin/v1/cache/purge': {
     params: {}
     query: {}
@@ -2233,6 +2263,12 @@ export type Api = {
     query: { by?: string | undefined; from?: string | undefined; to?: string | undefined; token_id?: string | undefined; project_id?: string | undefined; format?: 'json' | 'csv' | undefined }
     body: undefined
     response: AdminUsageList
+  }
+  'GET /admin/v1/ledger/reconcile': {
+    params: {}
+    query: { from?: string | undefined; to?: string | undefined }
+    body: undefined
+    response: LedgerCheck
   }
   'GET /admin/v1/alerts': {
     params: {}

@@ -3,6 +3,7 @@ import type { Page } from '../shell/page.ts'
 import { accessPages } from './access/access.ts'
 import { alertsPage } from './alerts/alerts.ts'
 import { auditPages } from './audit/audit.ts'
+import { cachePage } from './cache/cache.ts'
 import { configPages } from './config/config.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
@@ -29,6 +30,7 @@ export const pages: readonly Page[] = [
   settings,
   ...providerPages,
   routing,
+  cachePage,
   ...configPages,
   ...auditPages,
 ]

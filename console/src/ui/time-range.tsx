@@ -1,7 +1,7 @@
 /** The range of time of a page, in its address: `range=24h`, or `from` and `to` in Unix seconds. */
 import { useState } from 'react'
 import { day } from '../lib/format.ts'
-import { localText, secondsOf } from '../lib/local-time.ts'
+import { lastWeek, localText, secondsOf } from '../lib/local-time.ts'
 import { choice, integer } from '../lib/search.ts'
 import { useAddress } from './address.ts'
 import { Button } from './button.tsx'
@@ -10,9 +10,10 @@ import { TextField } from './field.tsx'
 import { useNow } from './now.ts'
 import { Select } from './select.tsx'
 
-const NAMES = ['1h', '6h', '24h', '7d', '30d', '90d', 'custom'] as const
+const NAMES = ['1h', '6h', '24h', '7d', 'last-week', '30d', '90d', 'custom'] as const
 type Name = (typeof NAMES)[number]
-const RANGES: Record<Exclude<Name, 'custom'>, { label: string; seconds: number }> = {
+/** Ranges with a length; last week has days of its own. */
+const RANGES: Record<Exclude<Name, 'custom' | 'last-week'>, { label: string; seconds: number }> = {
   '1h': { label: 'Last hour', seconds: 3_600 },
   '6h': { label: 'Last 6 hours', seconds: 21_600 },
   '24h': { label: 'Last 24 hours', seconds: 86_400 },
@@ -35,11 +36,15 @@ export type TimeRange = {
   label: string
 }
 
+type Fallback = keyof typeof RANGES
+const LAST_WEEK = 'Last week, Mon–Sun'
+
 /** The range of the address. `fallback`: where the address has none. */
-export function useTimeRange(fallback: Exclude<Name, 'custom'> = '24h'): TimeRange {
+export function useTimeRange(fallback: Fallback = '24h'): TimeRange {
   const [{ range, from, to }] = useRangeAddress(fallback)
   const now = useNow()
   if (range === 'custom' && to > from) return rangeOf({ start: from, end: to, label: `${day(from)} – ${day(to)}` })
+  if (range === 'last-week') return rangeOf({ ...lastWeek(now), label: LAST_WEEK })
   const { label, seconds } = RANGES[range === 'custom' ? fallback : range]
   const step = STEP_SECONDS[stepOf(seconds)]
   const end = Math.ceil(now / step) * step
@@ -59,10 +64,13 @@ function rangeOf({ start, end, label }: { start: number; end: number; label: str
   return { start, end, step, step_seconds: STEP_SECONDS[step], previous: { start: start - length, end: start }, label }
 }
 
-export function TimeRangeSelect({ fallback = '24h' }: { fallback?: Exclude<Name, 'custom'> }) {
+const labelOf = (name: Name): string =>
+  name === 'custom' ? 'Other range…' : name === 'last-week' ? LAST_WEEK : RANGES[name].label
+
+export function TimeRangeSelect({ fallback = '24h' }: { fallback?: Fallback }) {
   const [{ range, from, to }, change] = useRangeAddress(fallback)
   const [isOpen, setOpen] = useState(false)
-  const options = NAMES.map((name) => ({ value: name, label: name === 'custom' ? 'Other range…' : RANGES[name].label }))
+  const options = NAMES.map((name) => ({ value: name, label: labelOf(name) }))
   const custom = range === 'custom' && to > from ? `${day(from)} – ${day(to)}` : undefined
   const shown = custom ? options.map((one) => (one.value === 'custom' ? { ...one, label: custom } : one)) : options
   return (

@@ -1,4 +1,4 @@
-/** The admin API's response cache: its purge. */
+/** The admin API's response cache: its size and its purge. */
 import Type from 'typebox'
 import type { ResponseCache } from '../../calls/cache/response-cache.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
@@ -7,7 +7,7 @@ import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
 export type CacheRouteParts = BodyParts & {
-  cache: Pick<ResponseCache, 'purge'>
+  cache: Pick<ResponseCache, 'purge' | 'size'>
   /** Whether the configuration or a provider has, or had, this model. */
   isModel(id: string): boolean
 }
@@ -19,6 +19,17 @@ const PurgeRequest = Type.Object(
     ),
   },
   { additionalProperties: false, title: 'CachePurgeRequest' },
+)
+
+const orUnknown = (description: string) => Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description })
+
+const Size = Type.Object(
+  {
+    storage: Type.Enum(['memory', 'database', 'valkey']),
+    entries: orUnknown('Of the database, or of the memory of this process. null: of Valkey, which does not say.'),
+    bytes: orUnknown('The same of their sizes.'),
+  },
+  { title: 'CacheSize' },
 )
 
 const Purge = Type.Object(
@@ -49,6 +60,16 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
   }
 
   return [
+    adminRoute(['GET', '/admin/v1/cache', 'read'], {
+      summary: 'Read the size of the response cache',
+      description: 'How many responses are cached, and where.',
+      response: Size,
+      errors: ['storage_unavailable'],
+      async handle() {
+        const { storage, entries = null, bytes = null } = await cache.size()
+        return Response.json({ storage, entries, bytes })
+      },
+    }),
     adminRoute(['POST', '/admin/v1/cache/purge', 'operate'], {
       summary: 'Purge the response cache',
       description:

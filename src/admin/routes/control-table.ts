@@ -8,6 +8,7 @@ import { type ConfigRouteParts, configRoutes } from './config.ts'
 import { type ConfigTextParts, configTextRoutes } from './config-text.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminFileRoutes, type FileRouteParts } from './files.ts'
+import { type LedgerRouteParts, ledgerRoutes } from './ledger.ts'
 import { type McpToolRouteParts, mcpToolRoutes } from './mcp-tools.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
@@ -32,6 +33,7 @@ export type ControlRouteParts = ModelRouteParts &
   TaskOutputRouteParts &
   FileRouteParts &
   UsageRouteParts &
+  LedgerRouteParts &
   AlertRouteParts &
   WebhookRouteParts &
   McpToolRouteParts
@@ -51,6 +53,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...taskOutputRoutes(parts),
   ...adminFileRoutes(parts),
   ...adminUsageRoutes(parts),
+  ...ledgerRoutes(parts),
   ...alertRoutes(parts),
   ...webhookRoutes(parts),
   ...mcpToolRoutes(parts),

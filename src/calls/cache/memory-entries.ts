@@ -8,6 +8,7 @@ type MemoryEntries = {
   put(key: string, entry: CachedAnswer, bounds: Bounds): void
   /** Removes the entries whose key starts with this text; returns how many there were. */
   removeStarting(prefix: string): number
+  size(): { entries: number; bytes: number }
 }
 
 export function createMemoryEntries(): MemoryEntries {
@@ -46,5 +47,6 @@ export function createMemoryEntries(): MemoryEntries {
       for (const key of found) remove(key)
       return found.length
     },
+    size: () => ({ entries: entries.size, bytes }),
   }
 }

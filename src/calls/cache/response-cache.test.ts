@@ -13,6 +13,7 @@ const NO_STORE: CachedAnswerStore = {
   countPurge: () => Promise.reject(new Error('the database is down')),
   purges: async () => new Map(),
   deleteStarting: async () => 0,
+  size: async () => ({ entries: 0, bytes: 0 }),
 }
 
 function start({

@@ -56,6 +56,8 @@ export type ResponseCache = {
    * it resolves, and in every other within a second. `audit`: the row that is appended with it.
    */
   purge(model: string | undefined, audit?: AuditDraft): Promise<Purged>
+  /** Of the memory of this process or of the database; Valkey does not say. */
+  size(): Promise<CacheSize>
   /** Resolves when it is known what was purged. */
   start(): Promise<void>
   /** Resolves once what was cached is in the database or in Valkey. */
@@ -70,6 +72,8 @@ type SharedAnswer = CachedAnswer & Pick<Hit, 'similarity'>
 
 /** `entries`: how many were deleted of the database, or of the memory of this process; undefined: of Valkey, not known. */
 type Purged = { entries: number | undefined }
+
+type CacheSize = { storage: Required<CacheConfig>['storage']; entries?: number; bytes?: number }
 
 type CacheParts = {
   store: CachedAnswerStore
@@ -261,6 +265,11 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
       const { storage } = settings()
       if (storage === 'valkey') return { entries: undefined }
       return { entries: storage === 'memory' ? purged - before : deleted }
+    },
+    async size() {
+      const { storage } = settings()
+      if (storage === 'valkey') return { storage }
+      return { storage, ...(storage === 'memory' ? memory.size() : await store.size()) }
     },
     start: purges.start,
     async close() {

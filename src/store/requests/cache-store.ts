@@ -15,6 +15,8 @@ export type CachedAnswerStore = {
   countPurge(model: string | undefined, audit?: AuditDraft): Promise<void>
   /** How many purges there were, by any process: by model, and of all models under the empty name. */
   purges(): Promise<Map<string, number>>
+  /** How many answers there are, also expired ones, and their bytes. */
+  size(): Promise<{ entries: number; bytes: number }>
   /** Deletes at most `limit` answers whose key starts with this text; returns how many it deleted. */
   deleteStarting(prefix: string, limit: number): Promise<number>
 }

@@ -67,6 +67,8 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
       return new Map(rows.map(({ noun, revision }) => [noun.slice(OF_MODEL.length), revision]))
     },
 
+    size: () => sizeOf(db),
+
     deleteStarting: (prefix, limit) =>
       write(async (rows) => {
         const found = rows
@@ -80,7 +82,7 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
   }
 }
 
-async function sizeOf(rows: Write): Promise<{ entries: number; bytes: number }> {
+async function sizeOf(rows: Write | Engine['db']): Promise<{ entries: number; bytes: number }> {
   const size = await rows
     .selectFrom('cached_answers')
     .select(({ fn }) => [fn.countAll().as('entries'), fn.sum('bytes').as('bytes')])

@@ -60,6 +60,7 @@ export const ACTS: readonly Act[] = [
   act('/providers/sandbox', ['button', /^Service of sandbox/], OVERRIDES, OPERATORS),
   act('/providers/sandbox', ['button', /^Forget failures/], ['POST /providers/{provider}/reset'], OPERATORS),
   act('/providers/sandbox', ['button', /^(Make a )?[Tt]est/], ['POST /providers/{provider}/test'], OPERATORS),
+  act('/cache', ['button', /^Purge/], ['POST /cache/purge'], OPERATORS),
   act('/alerts', ['button', /^Close budget/], ['POST /alerts/{alert_id}/close'], OPERATORS),
   act('/tasks/$running', ['button', /^Cancel task/], ['POST /tasks/{task_id}/cancel'], OPERATORS),
   act('/tasks/$failed', ['button', /^Resume/], ['POST /tasks/{task_id}/resume'], OPERATORS),
@@ -79,5 +80,4 @@ export const ACTS: readonly Act[] = [
 /** Routes that change something and have no control in the console, and why. */
 export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/logout': 'in the menu of the bar, for everybody',
-  'POST /admin/v1/cache/purge': 'the cache has no page yet',
 }

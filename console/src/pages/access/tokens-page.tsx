@@ -13,12 +13,13 @@ import { PageHead } from '../../ui/page-head.tsx'
 import { Combobox } from '../../ui/select.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { Time } from '../../ui/values.tsx'
+import { Count, Money, Time } from '../../ui/values.tsx'
 import { AccountFields } from './account-form.tsx'
 import { AccountState } from './account-state.tsx'
 import { type Draft, EMPTY, orderOf } from './draft.ts'
 import { useFirstModel } from './first-model.ts'
 import { projectOptions, useProjects } from './projects-data.ts'
+import { type RecentUse, useRecentUse } from './recent-use.ts'
 import { NO_FILTER, useTokenList } from './token-list.ts'
 import { TokenSecret } from './token-secret.tsx'
 
@@ -29,6 +30,7 @@ export function TokensPage() {
   const { filters, change, list: tokens, kept, isFiltered } = useTokenList()
   const { q, state, project, sort } = filters
   const { projects, nameOf } = useProjects()
+  const useOf = useRecentUse()
   const create = mayManage && (
     <Button kind="primary" icon="plus" onClick={() => open({ add: true })}>
       New token
@@ -58,7 +60,7 @@ export function TokensPage() {
         </Filters>
         <Table
           label="Tokens"
-          columns={columnsOf(nameOf)}
+          columns={columnsOf(nameOf, useOf)}
           rows={tokens.rows}
           keyOf={({ token_id }) => token_id}
           linkOf={({ token_id }) => ({ to: `/tokens/${token_id}`, search: kept })}
@@ -88,7 +90,10 @@ export function TokensPage() {
   )
 }
 
-const columnsOf = (nameOf: (project_id: string | null) => string): Column<Token>[] => [
+const columnsOf = (
+  nameOf: (project_id: string | null) => string,
+  useOf: (token_id: string) => RecentUse | undefined,
+): Column<Token>[] => [
   { key: 'name', head: 'Name', cell: ({ name }) => <span className="cut">{name}</span> },
   {
     key: 'state',
@@ -103,6 +108,24 @@ const columnsOf = (nameOf: (project_id: string | null) => string): Column<Token>
   },
   { key: 'project', head: 'Project', cell: ({ project_id }) => (project_id ? nameOf(project_id) : <Nothing />) },
   { key: 'prefix', head: 'Starts with', cell: ({ prefix }) => <span className="mono">{prefix}</span> },
+  {
+    key: 'calls',
+    head: 'Calls, 7 days',
+    isNumber: true,
+    cell: ({ token_id }) => {
+      const use = useOf(token_id)
+      return use && <Count value={use.requests} isShort />
+    },
+  },
+  {
+    key: 'charge',
+    head: 'Charge, 7 days',
+    isNumber: true,
+    cell: ({ token_id }) => {
+      const use = useOf(token_id)
+      return use && <Money value={use.amount} />
+    },
+  },
   {
     key: 'last_used_at',
     head: 'Last used',

@@ -17,6 +17,7 @@ import { type Column, sorted, Table } from '../../ui/table.tsx'
 import { type TimeRange, TimeRangeSelect, useTimeRange } from '../../ui/time-range.tsx'
 import { Count, Money } from '../../ui/values.tsx'
 import { BudgetForecasts } from './budget-forecasts.tsx'
+import { LedgerCheckCard } from './ledger-check.tsx'
 import { MEASURE_NAMES, MEASURES, nameOf, pageOf, SPLIT_NAMES, SPLITS, type Split } from './measures.ts'
 
 const SHOWN_IN_CHART = 7
@@ -82,6 +83,7 @@ export function UsagePage() {
           empty={<NoCalls />}
         />
         <BudgetForecasts />
+        {seesAll(me) && <LedgerCheckCard range={range} />}
       </div>
     </>
   )
