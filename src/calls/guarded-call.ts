@@ -29,6 +29,7 @@ export async function executeGuarded<Work, Answer>(
   const { guarded, texts } = descriptor
   const { capture } = call
   if (!guarded) throw notGuarded()
+  guards.onBlocked = () => forget(call)
   try {
     guards.checkInput(guarded.input(work, call))
   } catch (thrown) {
@@ -39,7 +40,6 @@ export async function executeGuarded<Work, Answer>(
   if (capture?.is_recorded && texts) capture.input = texts(work)
   const answer = await execute()
   if (!guarded.output || !guards.readsAnswer || guards.checkOutput(guarded.output(answer))) return answer
-  forget(call)
   throw answerBlocked()
 }
 

@@ -14,6 +14,8 @@ export class CallGuards {
   readonly #placeholders = new Placeholders()
   /** What each of them has decided, for the request log. */
   readonly results: GuardResult[]
+  /** Called where an answer is blocked. */
+  onBlocked: (() => void) | undefined
 
   /** `results`: those of the call so far, which may have been at another model. */
   constructor(guards: readonly Guard[], results: GuardResult[] = []) {
@@ -49,7 +51,10 @@ export class CallGuards {
     try {
       for (const guard of this.#output) this.#check(guard, 'output', texts)
     } catch (thrown) {
-      if (thrown instanceof Blocked) return false
+      if (thrown instanceof Blocked) {
+        this.onBlocked?.()
+        return false
+      }
       throw thrown
     }
     if (this.#restores && !this.#placeholders.isEmpty)
@@ -70,6 +75,7 @@ export class CallGuards {
   /** What was decided by a filter that has thrown. */
   blockedBy({ guard }: Blocked): void {
     this.#note(guard, 'output', 'blocked')
+    this.onBlocked?.()
   }
 
   #check(guard: Guard, side: GuardSide, texts: readonly GuardedText[]): void {
