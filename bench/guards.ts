@@ -17,10 +17,10 @@ function timed(text: string): number {
 for (let round = 0; round < ROUNDS; round++) timed(prose)
 const times = Array.from({ length: ROUNDS }, () => timed(prose)).sort((one, other) => one - other)
 const at = (share: number) => (times[Math.floor(share * (ROUNDS - 1))] ?? 0).toFixed(3)
-process.stdout.write(`${`4 KB of prose: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`}\n`)
+process.stdout.write(`4 KB of prose: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms\n`)
 
 const HARD = { prose: sentence, letters: 'a', digits: '1', 'half addresses': 'a@', 'half phone numbers': '+1 1 1 1 ' }
 for (const [name, piece] of Object.entries(HARD)) {
   const text = piece.repeat(Math.ceil(200_000 / piece.length))
-  process.stdout.write(`${`200 KB of ${name}: ${timed(text).toFixed(1)} ms`}\n`)
+  process.stdout.write(`200 KB of ${name}: ${timed(text).toFixed(1)} ms\n`)
 }

@@ -21,6 +21,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'src/store/migrate.test.ts': 8, // starts processes
   'src/store/store.test.ts': 4,
   'src/store/tasks/tasks.test.ts': 9,
+  'test/batches-kills.test.ts': 60, // kills a gateway that runs batches
   'test/cell.test.ts': 25, // starts processes on machines of a network, as root
   'test/cli-backup.test.ts': 16, // starts processes
   'test/cli-migrate.test.ts': 4,
@@ -38,6 +39,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/add-provider.test.ts': 30, // starts Chromium
   'test/console/alerts.test.ts': 8, // starts Chromium
   'test/console/audit.test.ts': 10, // starts Chromium
+  'test/console/cache.test.ts': 10, // starts Chromium
   'test/console/config.test.ts': 12, // starts Chromium
   'test/console/day.test.ts': 15, // starts Chromium
   'test/console/every-page.test.ts': 60, // opens every page of the console in Chromium
@@ -56,7 +58,6 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/requests.test.ts': 62, // starts Chromium
   'test/console/roles.test.ts': 60, // opens every page with acts as every role
   'test/console/routing.test.ts': 6, // starts Chromium
-  'test/console/cache.test.ts': 10, // starts Chromium
   'test/console/settings.test.ts': 14, // starts Chromium
   'test/console/shell.test.ts': 9, // starts Chromium
   'test/console/tasks.test.ts': 36, // starts Chromium
@@ -88,7 +89,6 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/property.test.ts': 9,
   'test/proposed-config.test.ts': 3, // starts threads
   'test/python-sdks.test.ts': 30, // runs pytest, where the Python clients are installed
-  'test/batches-kills.test.ts': 60, // kills a gateway that runs batches
   'test/release.test.ts': 90, // builds the files of a release twice
   'test/response-headers.test.ts': 3,
   'test/responses-background.test.ts': 3,

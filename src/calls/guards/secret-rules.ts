@@ -1,6 +1,6 @@
 /**
- * Keys of vendors by the forms that the vendors publish or that are known from scanners of repositories. Case counts. Each
- * has its source beside it.
+ * Keys of vendors by their forms; case counts. The source stands above a row; rows without one are in the rules of gitleaks
+ * (https://github.com/gitleaks/gitleaks, config/gitleaks.toml), but for Groq, xAI and Replicate, which publish no form.
  */
 import type { Rule } from './rule.ts'
 

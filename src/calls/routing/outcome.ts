@@ -27,7 +27,6 @@ const OWN_ERRORS: ReadonlySet<string> = new Set([
   'storage_unavailable',
   'shutting_down',
   'client_closed_request',
-  'guard_unavailable',
 ])
 
 type Circumstances = {
