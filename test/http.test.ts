@@ -258,6 +258,7 @@ describe('an error', () => {
         'upstream_auth',
         'output_refused',
         'task_not_ended',
+        'batch_not_ended',
       ]
       const transient = [408, 409, 429, 500, 502, 503, 504].includes(ERRORS[code].status) && !permanent.includes(code)
       const { status, headers } = await responseTo(new GatewayError(code, 'x'))
