@@ -50,9 +50,8 @@ describe('the text of the configuration', () => {
 })
 
 describe.each(ENGINES)('the history of configurations, on $name', (engine) => {
-  afterEach(() => engine.cleanup())
-
   it('has the first one and each that was applied, with who did it, and no secret', async () => {
+    closing.push(engine.cleanup)
     await engine.open()
     const { gateway, shown, apply, history } = await start(engine.url?.())
     const { text, version } = await shown()

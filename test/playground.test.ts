@@ -7,7 +7,13 @@ const CSRF = { 'x-gatehouse-csrf': '1' }
 const CHAT = { model: 'sandbox/general', messages: [{ role: 'user' as const, content: 'Hello' }] }
 const NO_HEADERS = {}
 let gateway: AdminGateway
-afterEach(() => gateway?.[Symbol.asyncDispose]())
+/** The database is another test's next: its gateway writes to it until it is closed. */
+let cleanup: (() => Promise<void>) | undefined
+afterEach(async () => {
+  await gateway?.[Symbol.asyncDispose]()
+  await cleanup?.()
+  cleanup = undefined
+})
 
 type Options = { json?: unknown; method?: string; headers?: Record<string, string> }
 type Person = (path: string, options?: Options) => Promise<Response>
@@ -213,9 +219,8 @@ describe('what limits a project limits its playground:', () => {
 })
 
 describe.each(ENGINES)('the token of the playground, on $name', (engine) => {
-  afterEach(() => engine.cleanup())
-
   it('is one for each person and project, has no secret, and is revoked for good', async () => {
+    cleanup = engine.cleanup
     await engine.open()
     gateway = await startAdminGateway({}, { store_url: engine.url?.() ?? 'sqlite::memory:' })
     const { project_id } = await project()

@@ -6,7 +6,13 @@ import { ENGINES } from './kit/engines.ts'
 const CSRF = { 'x-gatehouse-csrf': '1' }
 const CHAT = { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] }
 let gateway: AdminGateway
-afterEach(() => gateway?.[Symbol.asyncDispose]())
+/** The database is another test's next: its gateway writes to it until it is closed. */
+let cleanup: (() => Promise<void>) | undefined
+afterEach(async () => {
+  await gateway?.[Symbol.asyncDispose]()
+  await cleanup?.()
+  cleanup = undefined
+})
 
 const login = (json: object) => gateway.call('/admin/v1/login', { json, headers: { authorization: '', ...CSRF } })
 type Options = { json?: unknown; method?: string; headers?: Record<string, string> }
@@ -29,9 +35,8 @@ async function linkFor(order: object, as?: string): Promise<string> {
 }
 
 describe.each(ENGINES)('a login link for a person, on $name', (engine) => {
-  afterEach(() => engine.cleanup())
-
   it('begins a session of the member, who sees and calls in the project and changes nothing', async () => {
+    cleanup = engine.cleanup
     await engine.open()
     gateway = await startAdminGateway({}, { store_url: engine.url?.() ?? 'sqlite::memory:' })
     const [ours, theirs] = [await project('ours'), await project('theirs')]
