@@ -18,3 +18,21 @@ it('the timer that several works share belongs to none of their calls', () => {
   cancel()
   expect(contexts).toEqual([undefined])
 })
+
+it('a time beyond the longest timer of the runtime is waited for in parts', () => {
+  const LONGEST = 2 ** 31 - 1
+  const set: { work: () => void; ms: number }[] = []
+  const timer = setTimeout(() => {}, 0)
+  const spied = spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms: number) => {
+    set.push({ work, ms })
+    return timer
+  }) as typeof setTimeout)
+  let ran = 0
+  systemClock.after(2 * LONGEST + 5, () => ran++)
+  for (let part = 0; part < 3; part++) {
+    expect(ran).toBe(0)
+    set[part]?.work()
+  }
+  spied.mockRestore()
+  expect([ran, set.map(({ ms }) => ms)]).toEqual([1, [LONGEST, LONGEST, 5]])
+})

@@ -124,11 +124,22 @@ export const systemClock: Clock = {
   wait: lists.wait,
 }
 
+/** A longer timer of the runtime fires at once. */
+const LONGEST_TIMER_MILLISECONDS = 2 ** 31 - 1
+
 function afterAlone(ms: number, work: () => void): () => void {
+  if (ms > LONGEST_TIMER_MILLISECONDS) return afterLong(ms, work)
   // A time that is past is due now: the runtime would print a warning.
   const timer = setTimeout(work, Math.max(0, ms))
   timer.unref()
   return () => clearTimeout(timer)
+}
+
+function afterLong(ms: number, work: () => void): () => void {
+  let cancel = afterAlone(LONGEST_TIMER_MILLISECONDS, () => {
+    cancel = afterAlone(ms - LONGEST_TIMER_MILLISECONDS, work)
+  })
+  return () => cancel()
 }
 
 /** The time by the steady clock, at a distance from it that its owner corrects: it jumps by nothing else. */

@@ -1,6 +1,7 @@
 """What schemathesis cannot know of the document by itself."""
 import json
 import os
+import time
 import urllib.request
 
 import schemathesis
@@ -36,6 +37,38 @@ def send(method, path, body=None):
         return json.load(response)
 
 
+def uploaded_file(text):
+    """A file of one line for a batch."""
+    boundary = "openapi-check"
+    parts = [
+        ('name="purpose"', "batch"),
+        ('name="file"; filename="lines.jsonl"', text),
+    ]
+    body = "".join(f"--{boundary}\r\nContent-Disposition: form-data; {name}\r\n\r\n{value}\r\n" for name, value in parts)
+    request = urllib.request.Request(
+        os.environ["GATEHOUSE_URL"] + "/v1/files",
+        method="POST",
+        data=f"{body}--{boundary}--\r\n".encode(),
+        headers={
+            "authorization": f"Bearer {token_of('/v1/files')}",
+            "content-type": f"multipart/form-data; boundary={boundary}",
+        },
+    )
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)["id"]
+
+
+def ended_message_batch():
+    params = {"model": "sandbox/compact", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
+    batch = send("POST", "/v1/messages/batches", {"requests": [{"custom_id": "one", "params": params}]})
+    for _ in range(600):
+        if batch["processing_status"] == "ended":
+            return batch["id"]
+        time.sleep(0.1)
+        batch = send("GET", f"/v1/messages/batches/{batch['id']}")
+    raise RuntimeError(f"not ended: {batch}")
+
+
 def finished_task(path, body):
     task_id = send("POST", path, body)["data"]["task_id"]
     # Each response waits for the next state, and there are six.
@@ -57,6 +90,11 @@ def ids():
     response = send("POST", "/v1/responses", {"model": "sandbox/general", "input": "Hi", "background": True})
     project = send("POST", "/admin/v1/projects", {"name": f"openapi-{os.getpid()}"})["project_id"]
     token = send("POST", "/admin/v1/tokens", {"name": "openapi", "project_id": project})["token_id"]
+    body = {"model": "sandbox/compact", "messages": [{"role": "user", "content": "Hi"}]}
+    line = {"custom_id": "one", "method": "POST", "url": "/v1/chat/completions", "body": body}
+    file = uploaded_file(json.dumps(line))
+    order = {"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    batch = send("POST", "/v1/batches", order)["id"]
     admin = send("POST", "/admin/v1/admin-tokens", {"name": "openapi", "role": "viewer"})["admin_token_id"]
     return {
         "/admin/v1/projects/": project,
@@ -69,6 +107,12 @@ def ids():
         "/v1/images/generations/": image,
         "/v1/3d/generations/": solid,
         "/v1/responses/": response["id"],
+        "/v1/files/": file,
+        "/v1/batches/": batch,
+        "/v1/messages/batches/": ended_message_batch(),
+        "/mcp/": "sandbox",
+        # No provider of this gateway has paths by name: each is a 404.
+        "/passthrough/": "sandbox",
         "/v1/models/": "sandbox/general",
         "/v1beta/models/": "sandbox/general",
         "/v1beta/files/": f"{video.encode().hex()}x0",
@@ -128,7 +172,10 @@ def before_call(context, case, kwargs):
     body = case.operation.definition.raw.get("requestBody")
     if body is None or case.meta is None or case.meta.phase.name.value != "stateful":
         return
-    example = dict(body["content"]["application/json"]["example"])
+    example = body["content"].get("application/json", {}).get("example")
+    if example is None:  # a form
+        return
+    example = dict(example)
     if case.operation.path in ("/v1/video/generations", "/v1/videos", "/v1/3d/generations"):
         example["prompt"] = QUICK
     if case.operation.path.endswith(":predictLongRunning"):

@@ -124,6 +124,7 @@ export function batchRoutes({ batches, files, settings, clock }: BatchRouteParts
     }),
     route('GET', ONE, {
       summary: 'Retrieve a batch',
+      description: 'Its state, how many of its lines have ended, and its files once it has.',
       params,
       response: BatchObject,
       errors: ['batch_not_found', 'storage_unavailable'],

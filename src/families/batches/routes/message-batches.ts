@@ -136,6 +136,7 @@ export function messageBatchRoutes(parts: MessageBatchRouteParts): Route[] {
     }),
     route('GET', ONE, {
       summary: 'Retrieve a message batch',
+      description: 'Its state, and how many of its requests have ended in which way.',
       params,
       response: MessageBatchObject,
       errors: ['batch_not_found', 'storage_unavailable'],

@@ -65,10 +65,6 @@ export function fileRoutes(parts: UploadParts): Route[] {
         description: `One page. ${DIALECTS} Its pages have \`after_id\` and \`before_id\`.`,
         query,
         response: FileList,
-        links: [
-          { at: '/data/0/id', to: ['GET /v1/files/{file_id}'] },
-          { at: '/last_id', to: ['GET /v1/files'], parameter: 'after' },
-        ],
         errors: ['invalid_value'],
       },
       async handle(context) {

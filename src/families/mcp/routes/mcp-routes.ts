@@ -25,7 +25,7 @@ export type McpRouteParts = {
 const RpcError = Type.Object(
   {
     jsonrpc: Type.Literal('2.0'),
-    id: Type.Null(),
+    id: Type.Union([Type.String(), Type.Number(), Type.Null()]),
     error: Type.Object({
       code: Type.Integer(),
       message: Type.String(),
