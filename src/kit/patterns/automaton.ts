@@ -2,7 +2,6 @@
  * Many patterns in RE2 syntax as one automaton that reads a text character by character. Its states are made when they are
  * first reached, and it never backtracks.
  */
-import { RE2JS } from 're2js'
 
 /** Instructions of a compiled pattern, as RE2's compiler writes them. */
 const [ALT, ALT_MATCH, CAPTURE, EMPTY_WIDTH, MATCH, NOP] = [1, 2, 3, 4, 6, 7]
@@ -71,6 +70,8 @@ export class State {
 
 /** Throws Error, with RE2's reason, for a source that is no pattern or that is too large. */
 export function parsePattern({ source, ignores_case = false }: Pattern): Program {
+  // Loaded only where there are patterns.
+  const { RE2JS } = require('re2js') as typeof import('re2js')
   const parsed = RE2JS.compile(source, ignores_case ? RE2JS.CASE_INSENSITIVE : 0)
   const program = (parsed.re2() as unknown as { prog: Program }).prog
   if (program.inst.length > MAX_INSTRUCTIONS) throw new Error('the pattern is too large')

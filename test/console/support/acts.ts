@@ -80,4 +80,7 @@ export const ACTS: readonly Act[] = [
 /** Routes that change something and have no control in the console, and why. */
 export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/logout': 'in the menu of the bar, for everybody',
+  'POST /admin/v1/batches/{batch_id}/cancel': 'by gatehouse batch cancel: the console has no page of batches yet',
+  'DELETE /admin/v1/files/{file_id}': 'the console has no page of files yet',
+  'POST /admin/v1/mcp/tools/approve': 'by gatehouse mcp approve: the console has no page of MCP servers yet',
 }
