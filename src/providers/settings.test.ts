@@ -128,6 +128,7 @@ describe('model lists', () => {
     expect(names({ object: 'list', data: [...ids, ...more].map((id) => ({ id })) }, 'openai')).toEqual([
       'dall-e-3',
       'gpt-4o',
+      'gpt-4o-realtime-preview',
       'gpt-4o-transcribe',
       'gpt-image-1',
       'o3-mini',
