@@ -72,6 +72,8 @@ export type KillResult = {
 type Process = {
   /** Unix milliseconds. */
   killed_ms: number | undefined
+  /** Chat calls that its clients wait for. */
+  open: number
 }
 type Slot = { environment: Record<string, string>; clock: string; running: (Process & Running) | undefined }
 type Running = { url: string; child: Bun.Subprocess<'ignore', 'pipe', 'inherit'> }
@@ -202,7 +204,7 @@ export async function killRun(
     const { value } = await child.stdout.getReader().read()
     if (value === undefined) return start(slot) // the store was halted while it started
     const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string }
-    slot.running = { url, child, killed_ms: undefined }
+    slot.running = { url, child, killed_ms: undefined, open: 0 }
   }
 
   async function kill(slot: Slot): Promise<void> {
@@ -251,6 +253,7 @@ export async function killRun(
       received_ms: undefined,
     }
     calls.push(call)
+    running.open++
     const is_stream = kind === 'stream' || kind === 'cut' || (kind === 'aborted' && count % 2 === 0)
     try {
       const response = await fetch(`${running.url}/v1/chat/completions`, {
@@ -274,6 +277,7 @@ export async function killRun(
     } catch {
       // The gateway was killed, or the client has left.
     }
+    running.open--
     call.ended_ms = Date.now()
   }
 
@@ -331,6 +335,8 @@ export async function killRun(
       const resume = count % 6 === 3 ? halt() : undefined
       if (resume) await pause(200 + random() * 1_000)
       const victim = slots[Math.floor(random() * GATEWAYS)]
+      // A kill between calls shows nothing.
+      while (victim?.running?.open === 0) await pause(1)
       const restarted = victim && kill(victim)
       resume?.()
       await restarted
