@@ -32,7 +32,7 @@ export const SECRET_RULES: readonly Rule[] = [
   // https://www.twilio.com/docs/iam/api-keys, https://docs.sendgrid.com/ui/account-and-settings/api-keys
   row('twilio_key', '\\bSK[0-9a-f]{32}\\b'),
   row('sendgrid_key', '\\bSG\\.[0-9A-Za-z_-]{22}\\.[0-9A-Za-z_-]{43}'),
-  // https://docs.npmjs.com/about-access-tokens, https://pypi.org/help/#apitoken
+  // npm, "About access tokens"; PyPI, "How can I use API tokens"
   row('npm_token', '\\bnpm_[0-9A-Za-z]{36}\\b'),
   row('pypi_token', '\\bpypi-AgEIcHlwaS5vcmc[0-9A-Za-z_-]{50,300}'),
   // https://huggingface.co/docs/hub/security-tokens
