@@ -189,6 +189,8 @@ describe.each(Object.entries(STORES))('four gateways %s that are killed under lo
     '%s, and exceed no limit and no budget',
     async (_, durable) => {
       const directory = mkdtempSync(join(tmpdir(), 'gatehouse-kills-'))
+      /** The counts, if an expectation below fails. */
+      let shown = ''
       try {
         const {
           compared,
@@ -241,8 +243,8 @@ describe.each(Object.entries(STORES))('four gateways %s that are killed under lo
         }
         const text = `${where}, durable ${durable}: ${JSON.stringify(counts)}\n`
         if (IS_LONG) process.stderr.write(text)
+        else shown = text
         const faults = [...found, ...compared.flatMap((one) => faultOf(one) ?? [])]
-        if (faults.length > 0 || missing.length > 0) process.stderr.write(durable || faults.length > 0 ? text : '')
         expect(faults).toEqual([])
         expect(reconciled.difference).toBe(0)
         expect(counts.complete).toBeGreaterThan(5 * KILLS_OF_RUN)
@@ -265,7 +267,9 @@ describe.each(Object.entries(STORES))('four gateways %s that are killed under lo
         expect(chargedTo('paid', 'paid_too')).toBeLessThanOrEqual(BUDGETS.project)
         expect(generatedFor('paid')).toBeLessThanOrEqual(BUDGETS.token + lost_tokens('paid'))
         expect(generatedFor('paid', 'paid_too')).toBeLessThanOrEqual(BUDGETS.project + lost_tokens('paid', 'paid_too'))
+        shown = ''
       } finally {
+        process.stderr.write(shown)
         rmSync(directory, { recursive: true, force: true })
       }
     },

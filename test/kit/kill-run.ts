@@ -72,8 +72,8 @@ export type KillResult = {
 type Process = {
   /** Unix milliseconds. */
   killed_ms: number | undefined
-  /** Chat calls that its clients wait for. */
-  open: number
+  /** Ids of the chat calls that its clients wait for. */
+  open: Set<string>
 }
 type Slot = { environment: Record<string, string>; clock: string; running: (Process & Running) | undefined }
 type Running = { url: string; child: Bun.Subprocess<'ignore', 'pipe', 'inherit'> }
@@ -115,19 +115,30 @@ export function lockDatabase(path: string): () => void {
   }
 }
 
-type Provider = { url: string; calls: Map<string, { received_ms: number; generated: number }>; stop(): Promise<void> }
+type Provider = {
+  url: string
+  calls: Map<string, { received_ms: number; generated: number }>
+  /** Whether it has received this call, and has not sent all of its response. */
+  isAnswering(request_id: string): boolean
+  stop(): Promise<void>
+}
 
 /** The first message says what happens: the kind of the call, and how many tokens its response has. */
 function startProvider(): Provider {
   const vendor = startVendor()
   const calls: Provider['calls'] = new Map()
+  const answering = new Set<string>()
   vendor.otherwise(async (wire: Wire) => {
-    const { headers } = wire.request
+    const request_id = wire.request.headers['x-request-id'] ?? ''
+    answering.add(request_id)
+    await answer(wire, request_id).finally(() => answering.delete(request_id))
+  })
+  async function answer(wire: Wire, request_id: string) {
     const body = wire.request.json() as { stream?: boolean; messages: [{ content: string }] }
     const [kind = '', tokens = ''] = body.messages[0].content.split(' ')
     const count = Number(tokens)
-    const call = calls.get(headers['x-request-id'] ?? '') ?? { received_ms: Date.now(), generated: 0 }
-    calls.set(headers['x-request-id'] ?? '', call)
+    const call = calls.get(request_id) ?? { received_ms: Date.now(), generated: 0 }
+    calls.set(request_id, call)
     // A slow one lasts until all calls that are made with it have arrived, also on a busy machine.
     await pause(kind === 'slow' ? 6_000 : 5 + count)
     if (kind === '500' || kind === '429') return failure(Number(kind))(wire)
@@ -148,8 +159,8 @@ function startProvider(): Provider {
       yield usageChunk(usage)
     }
     await stream(generate(), kind === 'cut' ? { cutAfter: 1 + Math.floor(count / 2) } : {})(wire)
-  })
-  return { url: vendor.url, calls, stop: vendor.stop }
+  }
+  return { url: vendor.url, calls, isAnswering: (id) => answering.has(id), stop: vendor.stop }
 }
 
 /** Runs until so many gateways were killed, and returns once all have stopped and nothing is left in a spool. */
@@ -204,7 +215,7 @@ export async function killRun(
     const { value } = await child.stdout.getReader().read()
     if (value === undefined) return start(slot) // the store was halted while it started
     const { url } = JSON.parse(new TextDecoder().decode(value)) as { url: string }
-    slot.running = { url, child, killed_ms: undefined, open: 0 }
+    slot.running = { url, child, killed_ms: undefined, open: new Set() }
   }
 
   async function kill(slot: Slot): Promise<void> {
@@ -253,7 +264,7 @@ export async function killRun(
       received_ms: undefined,
     }
     calls.push(call)
-    running.open++
+    running.open.add(request_id)
     const is_stream = kind === 'stream' || kind === 'cut' || (kind === 'aborted' && count % 2 === 0)
     try {
       const response = await fetch(`${running.url}/v1/chat/completions`, {
@@ -277,7 +288,7 @@ export async function killRun(
     } catch {
       // The gateway was killed, or the client has left.
     }
-    running.open--
+    running.open.delete(request_id)
     call.ended_ms = Date.now()
   }
 
@@ -335,8 +346,9 @@ export async function killRun(
       const resume = count % 6 === 3 ? halt() : undefined
       if (resume) await pause(200 + random() * 1_000)
       const victim = slots[Math.floor(random() * GATEWAYS)]
-      // A kill between calls shows nothing.
-      while (victim?.running?.open === 0) await pause(1)
+      // A kill between calls shows nothing. While the store is halted, no call gets as far as the provider.
+      const isOpen = (id: string) => resume !== undefined || provider.isAnswering(id)
+      while (victim?.running && ![...victim.running.open].some(isOpen)) await pause(1)
       const restarted = victim && kill(victim)
       resume?.()
       await restarted
