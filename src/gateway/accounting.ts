@@ -9,7 +9,7 @@ import { createFindOwner } from '../calls/budgets/budget-owners.ts'
 import { budgetStates } from '../calls/budgets/budget-states.ts'
 import { createBudgets } from '../calls/budgets/budgets.ts'
 import type { Gate } from '../calls/call.ts'
-import { createGuards } from '../calls/guards/guards.ts'
+import { createGuards, type Guards } from '../calls/guards/guards.ts'
 import { createRateLimiter } from '../calls/limits/rate-limits.ts'
 import { createOpenCallGate } from '../calls/open-call-gate.ts'
 import { createPlans, type Plans } from '../calls/plan.ts'
@@ -51,7 +51,7 @@ type Accounting = {
   ledger: ReturnType<typeof createLedger>
   alerts: Alerts
   /** What the pipeline uses. */
-  stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[]; plans: Plans }
+  stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[]; guards: Guards; plans: Plans }
   /** Rate limits of providers. */
   attemptLimits: Gate
   /** What a token has used, and what is left of its limits. */
@@ -131,7 +131,13 @@ export function createAccounting(parts: AccountingParts): Accounting {
   return {
     ledger,
     alerts,
-    stages: { recordUsage: ledger.record, isDurable, gates, plans: createPlans({ catalogue, gates, guards, clock }) },
+    stages: {
+      recordUsage: ledger.record,
+      isDurable,
+      gates,
+      guards,
+      plans: createPlans({ catalogue, gates, guards, clock }),
+    },
     attemptLimits: rateLimiter,
     reports: {
       ledger: { usage: store.ledger.usage, currency },

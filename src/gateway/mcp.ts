@@ -44,7 +44,7 @@ export function createMcp(parts: McpParts): Mcp {
   let endpoint: Promise<McpEndpoint> | undefined
 
   async function load(): Promise<McpEndpoint> {
-    const plans = createPlans({ catalogue, gates: stages.gates, clock })
+    const plans = createPlans({ ...stages, catalogue, clock })
     pipeline = createPipeline({ ...parts, ...stages, catalogue, plans })
     const { createEndpoint } = await import('../families/mcp/routes/endpoint.ts')
     return createEndpoint({
@@ -65,7 +65,7 @@ export function createMcp(parts: McpParts): Mcp {
       endpoint ??= load()
       return endpoint
     },
-    has: (name) => servers.all().some((upstream) => upstream.name === name),
+    has: (name, caller) => servers.find(name, caller) !== undefined,
     apply: servers.apply,
     async drain() {
       const loaded = await endpoint

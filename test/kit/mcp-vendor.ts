@@ -3,6 +3,7 @@ import {
   createMcpHandler,
   isLegacyRequest,
   Server,
+  type ServerCapabilities,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 
@@ -11,6 +12,7 @@ type Answer = (given: Record<string, unknown>, signal: AbortSignal) => object | 
 
 export type McpVendor = {
   url: string
+  capabilities: ServerCapabilities
   /** What `tools/list` returns; assign it to change it. */
   tools: Tool[]
   answer: Answer
@@ -33,7 +35,7 @@ export const say = (text: string) => ({ content: [{ type: 'text', text }] })
 
 export function startMcpVendor(): McpVendor {
   const create = () => {
-    const server = new Server({ name: 'vendor', version: '1' }, { capabilities: { tools: {} } })
+    const server = new Server({ name: 'vendor', version: '1' }, { capabilities: vendor.capabilities })
     server.setRequestHandler('tools/list', () => ({ tools: vendor.tools }))
     server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
       vendor.calls++
@@ -60,6 +62,7 @@ export function startMcpVendor(): McpVendor {
   })
   const vendor: McpVendor = {
     url: `http://127.0.0.1:${http.port}/mcp`,
+    capabilities: { tools: {} },
     tools: [tool('act')],
     answer: () => say('done'),
     headers: [],

@@ -54,7 +54,9 @@ export function mcpToolRoutes({ mcpTools, ...parts }: McpToolRouteParts): Route[
 
   async function list(context: Context): Promise<Response> {
     const { limit, after } = readPage(context.query())
-    const rows = (await mcpTools.list()).map((row) => ({ row, place: `${row.server} ${row.tool}` }))
+    const rows = (await mcpTools.list())
+      .map((row) => ({ row, place: `${row.server} ${row.tool}` }))
+      .sort((a, b) => (a.place < b.place ? -1 : 1))
     const rest = after === undefined ? rows : rows.filter(({ place }) => place > (after[0] ?? ''))
     const page = rest.slice(0, limit)
     const last = rest.length > limit ? page.at(-1) : undefined

@@ -67,7 +67,6 @@ export function createApprovals({ store, settings, clock, log }: ApprovalsParts)
 }
 
 function seenTool(server: string, tool: McpOffer['tools'][number], seen_at: number): SeenTool {
-  const { name, title, description, inputSchema, outputSchema, annotations } = tool
-  const definition = canonicalJson({ name, title, description, inputSchema, outputSchema, annotations })
-  return { server, tool: name, hash: sha256(definition), definition, seen_at }
+  const definition = canonicalJson(tool)
+  return { server, tool: tool.name, hash: sha256(definition), definition, seen_at }
 }

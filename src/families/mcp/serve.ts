@@ -20,7 +20,7 @@ export type ServeParts = {
 
 /** One object for a session, or for a request without one. `scope`: the name of the only server; undefined: all are joined. */
 export function createMcpServer(scope: string | undefined, parts: ServeParts): Server {
-  const { servers, pipeline, version } = parts
+  const { servers, pipeline, version, log } = parts
   const server = new Server(
     { name: 'gatehouse', title: 'Gatehouse', version },
     {
@@ -50,7 +50,8 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
         try {
           return await of(upstream, await upstream.offer())
         } catch (thrown) {
-          if (isJoined && thrown instanceof GatewayError) return []
+          if (!(thrown instanceof GatewayError)) log.error('mcp list failed', { server: upstream.name }, thrown)
+          if (isJoined) return []
           throw protocolError(thrown)
         }
       }),

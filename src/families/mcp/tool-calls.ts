@@ -1,7 +1,9 @@
 /** A call of a tool as a call of the pipeline: its model is `mcp/<server>/<tool>`, its target the server. */
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
+import { type GuardedText, jsonAt, textAt } from '../../calls/guards/content.ts'
 import type { Config, McpSettings } from '../../config/config.ts'
+import { isRecord } from '../../kit/json.ts'
 import { type Catalogue, type CatalogueModel, type Chosen, catalogueModel } from '../../models/catalogue.ts'
 import { notAllowed } from '../../models/model-errors.ts'
 import { compiledPrices } from '../../models/prices.ts'
@@ -50,11 +52,28 @@ export const toolFamily: ToolFamily = {
   is_observed: false,
   is_hedged: false,
   texts: ({ params }) => [JSON.stringify(params.arguments ?? {})],
+  guarded: { input: ({ params }) => jsonAt(params, 'arguments'), output: resultTexts },
   async send(_, { upstream, params, onProgress }, { signal, meter }) {
     const result = await upstream.request({ method: 'tools/call', params, signal, onProgress })
     meter.answered()
     return result
   },
+}
+
+/** Whatever of a result a model may read. Media are not read. */
+function resultTexts(result: ToolResult): GuardedText[] {
+  const { content } = result
+  const blocks = Array.isArray(content) ? content.filter(isRecord) : []
+  return [
+    ...blocks.flatMap((block) => [
+      ...textAt(block, 'text'),
+      ...textAt(block, 'uri'),
+      ...textAt(block, 'description'),
+      ...(isRecord(block.resource) ? [...textAt(block.resource, 'text'), ...textAt(block.resource, 'uri')] : []),
+    ]),
+    ...jsonAt(result, 'structuredContent'),
+    ...jsonAt(result, '_meta'),
+  ]
 }
 
 /** The settings of a tool: those of its name, else those of `*`. */

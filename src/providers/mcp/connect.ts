@@ -24,6 +24,9 @@ type ConnectParts = {
   onClosed(): void
 }
 
+/** Of one list; each may be as long as the longest message. */
+const MAX_PAGES = 20
+
 /** Marks the error of a request whose response has ended without a result. */
 export const STREAM_END = 'gatehouse: the stream has ended'
 
@@ -39,6 +42,7 @@ export async function connectTo(parts: ConnectParts): Promise<Client> {
     { name: 'gatehouse', version: parts.version },
     {
       capabilities: {},
+      listMaxPages: MAX_PAGES,
       listChanged: { tools: changed('tools'), prompts: changed('prompts'), resources: changed('resources') },
       // A program would be started once more to ask for its version, and the older transport has only older ones.
       ...(config?.url === undefined ? {} : { versionNegotiation: { mode: 'auto' as const } }),

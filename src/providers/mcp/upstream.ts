@@ -2,6 +2,7 @@
 import type { Client, Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
+import { memberOf } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
@@ -86,11 +87,17 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   let failure: { error: GatewayError; until: number } | undefined
   let failures = 0
   let isClosed = false
+  let isRefreshing = false
 
+  /** Asked for again, but not more than once a second. */
   function changed(_: ListKind): void {
-    // Asked for again with the next use, but not more than once a second.
+    if (isRefreshing) return
+    isRefreshing = true
     askedAt = Math.min(askedAt, clock.steady() - FRESH_MILLISECONDS + CHANGE_MILLISECONDS)
-    clock.after(CHANGE_MILLISECONDS, () => void (isClosed || offer().catch(() => {})))
+    clock.after(CHANGE_MILLISECONDS, () => {
+      isRefreshing = false
+      if (!isClosed) offer().catch(() => {})
+    })
   }
 
   function connect(): Promise<Client> {
@@ -99,7 +106,6 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     if (connection) return connection
     const mine = connectTo({ ...parts, limits, transport, onChanged: changed, onClosed: () => forget(mine) }).then(
       (client) => {
-        failures = 0
         failure = undefined
         return client
       },
@@ -116,6 +122,13 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     if (connection !== mine) return
     connection = undefined
     askedAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Its session is over, or it answers nothing more: the next use connects again. */
+  async function drop(client: Client): Promise<void> {
+    const mine = connection
+    if ((await mine?.catch(() => undefined)) === client && mine) forget(mine)
+    client.close().catch(() => {})
   }
 
   function failed(thrown: unknown): GatewayError {
@@ -141,19 +154,19 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     try {
       const [tools, prompts, resources, templates] = await Promise.all([
         has.tools ? client.listTools(undefined, options).then((list) => list.tools) : [],
-        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts) : [],
-        has.resources ? client.listResources(undefined, options).then((list) => list.resources) : [],
-        // Many servers with resources have no templates, and some of them not even the method.
+        // Many servers lack a method that they announce, most often that of templates.
+        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts, none) : [],
+        has.resources ? client.listResources(undefined, options).then((list) => list.resources, none) : [],
         has.resources
-          ? client.listResourceTemplates(undefined, options).then(
-              (list) => list.resourceTemplates,
-              () => [],
-            )
+          ? client.listResourceTemplates(undefined, options).then((list) => list.resourceTemplates, none)
           : [],
       ])
       const before = JSON.stringify(offered)
       offered = {
-        tools: tools.slice(0, MAX_OFFERED),
+        // Of two of one name, only the first can be approved and called.
+        tools: [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()]
+          .toReversed()
+          .slice(0, MAX_OFFERED),
         prompts: prompts.slice(0, MAX_OFFERED),
         resources: resources.slice(0, MAX_OFFERED),
         templates: templates.slice(0, MAX_OFFERED),
@@ -162,9 +175,12 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
         title: client.getServerVersion()?.title ?? client.getServerVersion()?.name ?? name,
       }
       askedAt = clock.steady()
+      failures = 0
       if (before !== JSON.stringify(offered)) parts.onChanged()
       return offered
     } catch (thrown) {
+      // A server that is only late may still work on calls.
+      if (statusOf(thrown) !== undefined) await drop(client)
       throw failed(thrown)
     }
   }
@@ -176,15 +192,22 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     known: () => offered,
     async request({ method, params, signal, onProgress }) {
       signal.throwIfAborted()
-      const client = await connect()
       const options = {
         signal,
         timeout: limits.call_ms,
         maxTotalTimeout: limits.call_ms,
         ...(onProgress ? { onprogress: onProgress } : {}),
       }
+      const send = async (): Promise<Record<string, unknown>> => {
+        const client = await connect()
+        return await client.request({ method, params } as never, options).catch(async (thrown) => {
+          if (LOST.has(statusOf(thrown))) await drop(client)
+          throw thrown
+        })
+      }
       try {
-        return await client.request({ method, params } as never, options)
+        // A server that has lost the session has not executed the request.
+        return await send().catch((thrown) => (statusOf(thrown) === 404 ? send() : Promise.reject(thrown)))
       } catch (thrown) {
         signal.throwIfAborted()
         if (!isRefusal(thrown)) throw asFailure(thrown, name)
@@ -203,6 +226,13 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     },
   }
 }
+
+const none = (): never[] => []
+
+/** Of a response that was no success. */
+const statusOf = (thrown: unknown): unknown => memberOf(memberOf(thrown, 'data'), 'status')
+/** Of servers that do not know the session any more: 404 by the protocol, 400 of many. */
+const LOST: ReadonlySet<unknown> = new Set([400, 404])
 
 type RpcError = Error & { code: number; data?: unknown }
 const isRefusal = (thrown: unknown): thrown is RpcError =>

@@ -7,6 +7,8 @@ import {
 } from '@modelcontextprotocol/server'
 import type { McpSettings } from '../../../config/config.ts'
 import type { Clock } from '../../../kit/clock.ts'
+import { memberOf } from '../../../kit/json.ts'
+import { GatewayError } from '../../../spec/error.ts'
 import { createMcpServer, type ServeParts } from '../serve.ts'
 import type { McpAccess } from '../tool-calls.ts'
 import { createSessions, type Session } from './sessions.ts'
@@ -40,6 +42,7 @@ export type McpEndpoint = {
 
 const SESSION_HEADER = 'mcp-session-id'
 const MAX_SUBSCRIPTIONS = 10_000
+const LISTEN = 'subscriptions/listen'
 
 export function createEndpoint(parts: EndpointParts): McpEndpoint {
   const { settings, isAlone, clock } = parts
@@ -48,6 +51,23 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
   const stopping = new AbortController()
   /** Of the current protocol, by scope; the empty one is of all servers. */
   const handlers = new Map<string, McpHttpHandler>()
+  /** Open streams of notifications without a session, by token. */
+  const listening = new Map<string, number>()
+
+  /** One of them keeps as much as a session. */
+  function listen(token_id: string): () => void {
+    const open = listening.get(token_id) ?? 0
+    if (open >= settings().max_token_sessions) {
+      const message = `This token has ${open} open streams of notifications (mcp.max_token_sessions).`
+      throw new GatewayError('rate_limit_exceeded', message, { retry_after: 60 })
+    }
+    listening.set(token_id, open + 1)
+    return () => {
+      const left = (listening.get(token_id) ?? 1) - 1
+      if (left > 0) listening.set(token_id, left)
+      else listening.delete(token_id)
+    }
+  }
 
   function handlerFor(scope: string | undefined): McpHttpHandler {
     const known = handlers.get(scope ?? '')
@@ -79,7 +99,16 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       const authInfo = { token: '', clientId: token_id, scopes: [], extra: { access } }
       const options = { authInfo, ...(body === undefined ? {} : { parsedBody: body }) }
       const isLegacy = request.method !== 'POST' || (await isLegacyRequest(request, body))
-      if (!isLegacy) return alone(await handlerFor(scope).fetch(request, options))
+      if (!isLegacy) {
+        const ended = memberOf(body, 'method') === LISTEN ? listen(token_id) : undefined
+        try {
+          const response = await handlerFor(scope).fetch(request, options)
+          return { response, ended: ended ?? alone(response).ended }
+        } catch (thrown) {
+          ended?.()
+          throw thrown
+        }
+      }
       const id = request.headers.get(SESSION_HEADER)
       if (id === null) {
         if (request.method !== 'POST') return alone(noSession(405))

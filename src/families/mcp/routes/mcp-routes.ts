@@ -15,8 +15,8 @@ export type McpRouteParts = {
   mcp: {
     /** Loads the SDK with the first request; undefined: MCP is off. */
     endpoint(): Promise<McpEndpoint> | undefined
-    /** Whether there is a server of this name. */
-    has(server: string): boolean
+    /** Whether there is a server of this name that the caller may use. */
+    has(server: string, caller: Context['caller']): boolean
   }
   settings: ServerSettings
   clock: Clock
@@ -56,6 +56,7 @@ const ERRORS: ErrorCode[] = [
   'request_timeout',
   'request_too_large',
   'unsupported_media_type',
+  'rate_limit_exceeded',
   'server_is_overloaded',
 ]
 
@@ -132,8 +133,11 @@ async function handle(context: Context, { mcp, settings, clock }: McpRouteParts)
   const opening = mcp.endpoint()
   if (!opening) throw new GatewayError('unknown_url', 'MCP is off: mcp.enabled is false.')
   assertOrigin(request, settings)
-  if (scope !== undefined && !mcp.has(scope)) {
-    throw new GatewayError('unknown_url', `There is no MCP server ${JSON.stringify(scope.slice(0, 100))}.`)
+  if (scope !== undefined && !mcp.has(scope, caller)) {
+    throw new GatewayError(
+      'unknown_url',
+      `There is no MCP server ${JSON.stringify(scope.slice(0, 100))} for this token.`,
+    )
   }
   const body = request.method === 'POST' ? await readMessage(context, { settings, clock }) : undefined
   const endpoint = await opening
