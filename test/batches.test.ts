@@ -95,6 +95,30 @@ describe('POST /v1/batches', () => {
     expect(await gateway.instance.usage({ limit: 10 })).toEqual([])
   })
 
+  test('executes the lines of a file with a byte order mark', async () => {
+    await using gateway = await startGateway()
+    const client = openai(gateway)
+    const created = await createBatch(client, [`\uFEFF${JSON.stringify(chatLine('a'))}`, chatLine('b')])
+    const batch = await endOf(gateway, client, created.id)
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 2, completed: 2 } })
+  })
+
+  test('a line that cannot be read when it is called ends with an error, and the others are executed', async () => {
+    await using gateway = await startGateway()
+    const client = openai(gateway)
+    const numbers = `[${Array.from({ length: 100_001 }, () => '1.0').join()}]`
+    const odd = JSON.stringify(chatLine('a')).replace(
+      '"max_tokens":20',
+      `"max_tokens":20,"x":[12345678901234567890],"y":${numbers}`,
+    )
+    const created = await createBatch(client, [odd, chatLine('b')])
+    const batch = await endOf(gateway, client, created.id)
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 2, completed: 1, failed: 1 } })
+    expect(await resultsOf(client, batch.error_file_id)).toMatchObject([
+      { custom_id: 'a', error: { code: 'invalid_json' } },
+    ])
+  })
+
   test('names the first 100 problems', async () => {
     await using gateway = await startGateway()
     const client = openai(gateway)

@@ -54,7 +54,8 @@ export async function callLine(
   }: { batch: Batch; line: BatchLine; text: string; caller: Caller; signal: AbortSignal },
 ): Promise<Called> {
   const request_id = requestIdOf(batch, line)
-  const body = Buffer.from(bodyOf(batch, text))
+  const body = bodyOf(batch, text)
+  if (!body) return { is: 'ended', result: uncalledResult(batch, line, UNREADABLE) }
   const response = await call({
     path: batch.endpoint,
     headers: {
@@ -76,10 +77,17 @@ export async function callLine(
 const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pick<BatchLine, 'line'>): string =>
   `batch_req_${batch_id.replace(/^(msg)?batch_/, '')}_${line}`
 
-function bodyOf({ api }: Batch, text: string): string {
-  const value = parseRequestJson(text)
-  return JSON.stringify(isRecord(value) ? (api === 'openai' ? value.body : value.params) : value)
+/** Undefined: it cannot be read. A line must not end the run of its batch, which would be repeated until it expires. */
+function bodyOf({ api }: Batch, text: string): Buffer<ArrayBuffer> | undefined {
+  try {
+    const value = parseRequestJson(text)
+    return Buffer.from(JSON.stringify(isRecord(value) ? (api === 'openai' ? value.body : value.params) : value))
+  } catch {
+    return undefined
+  }
 }
+
+const UNREADABLE = { outcome: 'errored', code: 'invalid_json', message: 'This line cannot be read as JSON.' } as const
 
 function parsed(text: string): unknown {
   try {

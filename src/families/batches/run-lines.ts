@@ -132,7 +132,7 @@ async function* waitingLines(claimed: ClaimedBatch): AsyncGenerator<{ line: Batc
       const bytes = await readInput(claimed, first.offset, endOf(some.at(-1)))
       for (const line of some) {
         const start = line.offset - first.offset
-        yield { line, text: bytes.toString('utf8', start, start + line.bytes) }
+        yield { line, text: utf8.decode(bytes.subarray(start, start + line.bytes)) }
       }
       at = end
     }
@@ -141,6 +141,9 @@ async function* waitingLines(claimed: ClaimedBatch): AsyncGenerator<{ line: Batc
     after = last.line
   }
 }
+
+/** Without a byte order mark, with which some programs begin a file. */
+const utf8 = new TextDecoder()
 
 const endOf = (line: BatchLine | undefined): number => (line ? line.offset + line.bytes : 0)
 

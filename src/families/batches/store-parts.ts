@@ -3,6 +3,8 @@ import type { FileStore } from '../../outputs/outputs.ts'
 import type { BatchPart, BatchStore, ResultKind } from '../../store/batches/batch-store.ts'
 import type { ClaimedBatch } from './parts.ts'
 
+/** Of 2 MiB; a batch is claimed some ten thousand times at most, and the number has 31 bits. */
+const PARTS_OF_CLAIM = 10_000
 const PART_BYTES = 2 * 1024 * 1024
 const TYPE = 'application/jsonl'
 const KINDS: readonly ResultKind[] = ['output', 'error']
@@ -20,15 +22,17 @@ export async function storeParts(claimed: ClaimedBatch, { all }: { all: boolean 
     for (;;) {
       const results = await store.results(batch_id, kind, PART_BYTES)
       if (results.length === 0) break
-      const part = ((await store.parts(batch_id, kind)).at(-1)?.part ?? 0) + 1
+      const last = (await store.parts(batch_id, kind)).at(-1)?.part ?? 0
+      // Each claim has numbers of its own: what one that was lost still writes must not replace a part of the next.
+      const part = Math.max(last, batch.fence * PARTS_OF_CLAIM) + 1
       const bytes = Buffer.from(results.map(({ text }) => `${text}\n`).join(''))
       const body = new Blob([bytes]).stream()
-      // After a crash before the next statement, the same part is written again.
-      await fileStore.write(partKeyOf(batch_id, { kind, part }), { content_type: TYPE, body }, signal)
+      const key = partKeyOf(batch_id, { kind, part })
+      await fileStore.write(key, { content_type: TYPE, body }, signal)
       crashHook('batch: part written')
       const place = { kind, part, lines: results.length, bytes: bytes.length }
       const lines = results.map(({ line }) => line)
-      if (!(await store.moved(batch, place, lines))) return
+      if (!(await store.moved(batch, place, lines))) return void (await fileStore.remove(key))
       crashHook('batch: part noted')
       if (!all) break
     }
