@@ -137,6 +137,9 @@ export const DEFAULT_MCP: McpSettings = {
   max_sessions: 2_000,
   max_token_sessions: 200,
   idle_minutes: 30,
+  max_chat_rounds: 10,
+  max_chat_calls: 50,
+  max_chat_seconds: 300,
   servers: {},
 }
 

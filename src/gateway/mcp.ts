@@ -8,6 +8,8 @@ import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
 import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
 import { createMcpServers } from '../families/mcp/servers.ts'
 import { toolCatalogue } from '../families/mcp/tool-calls.ts'
+import { createToolServers } from '../families/mcp/tool-servers.ts'
+import type { ToolServers } from '../families/shared/tool-servers.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue } from '../models/catalogue.ts'
@@ -29,6 +31,8 @@ type McpParts = {
 }
 
 type Mcp = McpRouteParts['mcp'] & {
+  /** For chat models. */
+  toolServers: ToolServers
   /** Applies the configuration as it is now. */
   apply(): void
   /** Ends streams of notifications; calls go on. */
@@ -43,14 +47,22 @@ export function createMcp(parts: McpParts): Mcp {
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined
 
+  function calls(): Pipeline {
+    pipeline ??= createPipeline({
+      ...parts,
+      ...stages,
+      catalogue,
+      plans: createPlans({ ...stages, catalogue, clock }),
+    })
+    return pipeline
+  }
+
   async function load(): Promise<McpEndpoint> {
-    const plans = createPlans({ ...stages, catalogue, clock })
-    pipeline = createPipeline({ ...parts, ...stages, catalogue, plans })
     const { createEndpoint } = await import('../families/mcp/routes/endpoint.ts')
     return createEndpoint({
       ...parts,
       servers,
-      pipeline,
+      pipeline: calls(),
       settings: () => config().mcp,
       isAlone: config().server.workers === 1,
     })
@@ -67,6 +79,7 @@ export function createMcp(parts: McpParts): Mcp {
     },
     has: (name, caller) => servers.find(name, caller) !== undefined,
     apply: servers.apply,
+    toolServers: createToolServers({ servers, pipeline: calls, settings: () => config().mcp }),
     async drain() {
       const loaded = await endpoint
       loaded?.stop()

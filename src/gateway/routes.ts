@@ -19,6 +19,7 @@ import { responseRoutes } from '../families/chat/routes/response-routes.ts'
 import { responsesSocket } from '../families/chat/routes/responses-socket.ts'
 import { textCompletionsRoute } from '../families/chat/routes/text-completions-route.ts'
 import type { StoredResponses } from '../families/chat/stored-responses.ts'
+import { createToolRounds } from '../families/chat/tool-rounds.ts'
 import type { EmbeddingFamily } from '../families/embeddings/embeddings.ts'
 import { embeddingsEndpoint } from '../families/embeddings/endpoint.ts'
 import { fileRoutes } from '../families/files/routes/file-routes.ts'
@@ -34,6 +35,7 @@ import { type RealtimeRouteParts, realtimeRoutes } from '../families/realtime/ro
 import { rerankEndpoints } from '../families/rerank/endpoint.ts'
 import type { RerankFamily } from '../families/rerank/rerank.ts'
 import { jsonRoute } from '../families/shared/json-route.ts'
+import type { ToolServers } from '../families/shared/tool-servers.ts'
 import { taskRoutes } from '../families/tasks/routes/table.ts'
 import type { TaskApiParts } from '../families/tasks/routes/task-api.ts'
 import type { Route } from '../http/context.ts'
@@ -63,6 +65,7 @@ type TableParts = ChatRouteParts &
   McpRouteParts &
   PassthroughRouteParts &
   RealtimeRouteParts & {
+    mcp: { toolServers: ToolServers }
     catalogue: Catalogue
     tokenizer: Tokenizer
     storedResponses: StoredResponses
@@ -85,7 +88,8 @@ type TableParts = ChatRouteParts &
 
 export function routeTable(parts: TableParts): Route[] {
   const { storedResponses, background, settings, clock, version, tasks, ready } = parts
-  const responses = responsesDialect({ ...parts, queue: background.submit })
+  const toolRounds = createToolRounds({ ...parts, toolServers: parts.mcp.toolServers })
+  const responses = responsesDialect({ ...parts, queue: background.submit, toolRounds })
   const calls: Route[] = [
     chatRoute(chatcompatDialect(settings), parts),
     textCompletionsRoute(parts),

@@ -107,6 +107,26 @@ export function usageFrom(counts: UsageCounts): Usage {
   return usage
 }
 
+/** The usage of two calls together. */
+export function addedUsage(one: Usage, other: Usage): Usage {
+  const sum = (of: (usage: Usage) => number | undefined): number | undefined => {
+    const [left, right] = [of(one), of(other)]
+    return left === undefined && right === undefined ? undefined : (left ?? 0) + (right ?? 0)
+  }
+  return usageFrom({
+    input: one.input_tokens + other.input_tokens,
+    output: one.output_tokens + other.output_tokens,
+    cached: sum((usage) => usage.prompt_cache_hit_tokens ?? usage.prompt_tokens_details.cached_tokens),
+    cache_write: sum((usage) => usage.prompt_tokens_details.cache_write_tokens),
+    cache_write_1h: sum((usage) => usage.prompt_tokens_details.cache_write_1h_tokens),
+    input_audio: sum((usage) => usage.prompt_tokens_details.audio_tokens),
+    input_image: sum((usage) => usage.prompt_tokens_details.image_tokens),
+    output_audio: sum((usage) => usage.completion_tokens_details.audio_tokens),
+    reasoning: sum((usage) => usage.completion_tokens_details.reasoning_tokens),
+    estimated: one.estimated || other.estimated,
+  })
+}
+
 /** The parts of the two totals are absent where the provider does not report them. */
 export type Units = {
   /** All input: read from a cache, written to one, audio and images included. */

@@ -55,6 +55,15 @@ export const McpConfig = section(
       'Of one token; a further one closes its oldest. Default 200.',
     ),
     idle_minutes: number({ exclusiveMinimum: 0, maximum: 1440 }, 'After which a session ends. Default 30.'),
+    max_chat_rounds: integer(
+      { minimum: 1, maximum: 100 },
+      'Calls of the model for one response whose tools the gateway calls. Default 10.',
+    ),
+    max_chat_calls: integer({ minimum: 1, maximum: 1000 }, 'Calls of tools for one such response. Default 50.'),
+    max_chat_seconds: number(
+      { exclusiveMinimum: 0, maximum: 3600 },
+      'After which no further round of such a response begins, and calls of tools end. Default 300.',
+    ),
     servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),
   },
   'MCP servers, which clients reach at `/mcp`.',

@@ -2,14 +2,13 @@
 import { ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Pipeline } from '../../calls/pipeline.ts'
 import type { Log } from '../../kit/log.ts'
-import { OWNER } from '../../providers/mcp/owner.ts'
 import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { joinedName, joinedUri, splitName, splitUri, withJoinedUris } from './names.ts'
 import { protocolError, toolError } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
-import { type McpAccess, toolFamily } from './tool-calls.ts'
+import { type McpAccess, metaFor, toolFamily } from './tool-calls.ts'
 
 export type ServeParts = {
   servers: McpServers
@@ -181,10 +180,6 @@ const unapproved = (server: string, tool: string) =>
     INVALID_PARAMS,
     `The tool is off: it is new, or the server has changed it since it was approved. An operator can run: gatehouse mcp approve ${server}/${tool.slice(0, 200)}`,
   )
-
-/** Only the built-in server learns for whom it works. */
-const metaFor = ({ config }: McpUpstream, { token_id }: Caller) =>
-  config === undefined ? { _meta: { [OWNER]: token_id } } : {}
 
 /** Set by the route of each request. */
 function accessOf({ http }: ServerContext): McpAccess {

@@ -7,6 +7,7 @@ import { isRecord } from '../../kit/json.ts'
 import { type Catalogue, type CatalogueModel, type Chosen, catalogueModel } from '../../models/catalogue.ts'
 import { notAllowed } from '../../models/model-errors.ts'
 import { compiledPrices } from '../../models/prices.ts'
+import { OWNER } from '../../providers/mcp/owner.ts'
 import type { McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import type { Provider, Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -25,6 +26,10 @@ type ToolResult = Record<string, unknown>
 type ToolWork = ToolCall & { targets: Target[] }
 type ToolMeter = Meter<undefined> & { answered(): void }
 type ToolFamily = Family<ToolCall, ToolWork, ToolResult, ToolMeter>
+
+/** Only the built-in server learns for whom it works. */
+export const metaFor = ({ config }: McpUpstream, { token_id }: Call['caller']) =>
+  config === undefined ? { _meta: { [OWNER]: token_id } } : {}
 
 const UNITS: Units = { ...NO_UNITS, requests: 1 }
 

@@ -1,6 +1,7 @@
 /** A chat API for clients: how it decodes requests, encodes responses and reports errors. It has no HTTP types. */
 import type { Call } from '../../../calls/call.ts'
 import type { ClientRequest, ErrorFormat } from '../../../calls/endpoint.ts'
+import type { SentStream } from '../../../calls/pipeline.ts'
 import type { Chosen } from '../../../models/catalogue.ts'
 import type { ChatRequest } from '../../../protocols/shared/canonical.ts'
 import type { ProtocolPassthrough, ResponseEncoder, ResponseHead } from '../../../protocols/shared/protocol.ts'
@@ -28,8 +29,8 @@ export type Exchange = {
 
 export type EncodedBody = { content_type: string; text: string }
 
-/** The response to a request that is executed later: a body, or the events that follow. */
-export type Deferred = Chosen & ({ body: unknown } | { events: AsyncIterable<string> })
+/** The response to a request that takes more than one call, or is executed later: a body, events, or a call that streams. */
+export type Deferred = Chosen & ({ body: unknown } | { events: AsyncIterable<string> } | { stream: SentStream })
 
 export type Dialect = ErrorFormat & {
   family: EndpointFamily
@@ -50,7 +51,7 @@ export type Dialect = ErrorFormat & {
   files?: MapFiles
   /** Replaces `parse` where a request is more than its body. Throws as `parse` does. */
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>
-  /** Accepts a request that is executed later; undefined for all others. Throws as `parse` does. */
+  /** Accepts a request that takes more than one call, or is executed later; undefined for all others. Throws as `parse` does. */
   defer?(body: unknown, request: ClientRequest): Promise<Deferred | undefined>
   /** `request_id` is for an error event within a stream. */
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder

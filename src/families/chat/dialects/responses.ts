@@ -9,8 +9,9 @@ import { isCompaction, remainingItems } from '../../../protocols/responses/clien
 import { errorForClient } from '../../../protocols/responses/client/error.ts'
 import type { Conversation, ConversationCache, StoreResponse } from '../../../protocols/responses/client/items.ts'
 import { responsesPassthrough } from '../../../protocols/responses/client/passthrough.ts'
-import { emptyPassthroughState, type PassthroughState } from '../../../protocols/responses/client/passthrough-items.ts'
+import { emptyPassthroughState } from '../../../protocols/responses/client/passthrough-items.ts'
 import {
+  assertConversationAllowed,
   checkedRequest,
   conversationId,
   itemsOf,
@@ -38,7 +39,9 @@ import type { FileInputs } from '../../files/file-inputs.ts'
 import type { Continued, Conversations } from '../conversations.ts'
 import { type Items, sentItems } from '../sent-items.ts'
 import type { StoredResponses } from '../stored-responses.ts'
-import type { Deferred, Dialect } from './dialect.ts'
+import type { ToolRounds } from '../tool-rounds.ts'
+import { addTo, cachedStore } from './conversation-cache.ts'
+import type { Deferred, Dialect, Exchange } from './dialect.ts'
 
 /** A decoded request, with the conversation that it continues. */
 export type ReadResponse = {
@@ -62,6 +65,8 @@ type DialectParts = {
   fileInputs: FileInputs
   /** Accepts a request for a response in the background; absent: none is accepted. */
   queue?(read: ReadResponse, call: Call): Promise<Deferred>
+  /** Calls the tools of MCP servers of the gateway. Absent: no tool is called. */
+  toolRounds?: ToolRounds
   clock: Clock
 }
 
@@ -81,7 +86,8 @@ export const LINKS_TO_RESPONSE: Link[] = [
 /** Who sent a request, and over which connection. */
 type Origin = Pick<ClientRequest, 'caller' | 'message'>
 
-export function responsesDialect({ storedResponses, conversations, fileInputs, queue, clock }: DialectParts): Dialect {
+export function responsesDialect(parts: DialectParts): Dialect {
+  const { storedResponses, conversations, fileInputs, queue, toolRounds, clock } = parts
   const places: Places = new WeakMap()
 
   /** The conversation that a request continues, and its items with references resolved. */
@@ -164,8 +170,29 @@ export function responsesDialect({ storedResponses, conversations, fileInputs, q
     return { store, amount: { rows: 1, bytes: jsonSize(whole.input) } }
   }
 
+  /** Undefined where no tool of the request is of an MCP server of the gateway. */
+  async function callTools(body: unknown, call: ClientRequest): Promise<Deferred | undefined> {
+    if (!toolRounds?.serves(body, call)) return undefined
+    const clientRequest = checkedRequest(body)
+    if (clientRequest.background) throw noBackground()
+    const conversation = await conversationOf(clientRequest, call)
+    const { before, input } = conversation
+    if (isCompaction(input)) return undefined
+    const sent = await sentItems(conversation, fileInputs, call)
+    const { request_id, caller, signal, arrived } = call
+    const whole: Call = { request_id, caller, signal, arrived, ...(call.end_user && { end_user: call.end_user }) }
+    const read = { clientRequest, ...conversation }
+    const storing = await storingFor(read, whole)
+    const isStored = storing !== undefined
+    const cache = call.message && addTo(call.message.conversations, { before, input, isStored })
+    const passthroughState = emptyPassthroughState()
+    const store = cache ? cachedStore({ cache, store: storing?.store, passthroughState }) : storing?.store
+    const { admit } = admission(read, storing)
+    return toolRounds.run({ clientRequest, sent, call, whole, admit, store, isStored, places })
+  }
+
   /** What a call needs before its first target is called. */
-  function admission({ continued }: Going, storing: Storing | undefined) {
+  function admission({ continued }: Going, storing: Storing | undefined): Pick<Exchange, 'admit'> {
     if (!storing) return {}
     return {
       async admit(started: Call) {
@@ -252,7 +279,8 @@ export function responsesDialect({ storedResponses, conversations, fileInputs, q
     },
     async defer(body, call) {
       if (call.message?.isWarmUp) return warmUp(body, call, call.message.conversations)
-      if (!queue || !isRecord(body) || body.background !== true) return undefined
+      const calling = toolRounds && isRecord(body) && body.tools ? await callTools(body, call) : undefined
+      if (calling || !queue || !isRecord(body) || body.background !== true) return calling
       const read = await decode(body, call)
       try {
         return await queue(read, call)
@@ -275,45 +303,16 @@ export function responsesDialect({ storedResponses, conversations, fileInputs, q
   }
 }
 
+const noBackground = () =>
+  new GatewayError('unsupported_parameter', '"background" is not supported with tools of MCP servers.', {
+    param: 'background',
+  })
+
 const NO_CONVERSATION: Conversation = { items: [], ids: [] }
 
 type Going = Pick<ReadResponse, 'clientRequest' | 'continued' | 'before' | 'input'>
 /** `reserve` reserves the space for a call that is started. */
 type Storing = { store: StoreResponse; reserve(call: Call): Promise<void> }
-type Added = Pick<ReadResponse, 'before' | 'input'> & { isStored: boolean }
-type Cache = (response: { id: string; output?: unknown }) => void
-
-/** Adds the conversation up to the end of a response. */
-const addTo =
-  (conversations: ConversationCache, { before, input, isStored }: Added): Cache =>
-  ({ id, output }) => {
-    const made = Array.isArray(output) ? (output as InputItem[]) : []
-    const ids = isStored ? [...before.ids, id] : []
-    conversations.add(id, { items: [...before.items, ...input, ...made], ids, isStored })
-  }
-
-type CachedStore = { cache: Cache; store: StoreResponse | undefined; passthroughState: PassthroughState }
-
-/** Caches a response under the id that the client received, and stores it where it is to be stored. */
-const cachedStore =
-  ({ cache, store, passthroughState }: CachedStore): StoreResponse =>
-  async (response) => {
-    const id = store ? response.id : (passthroughState.id ?? response.id)
-    cache({ ...response, id })
-    await store?.(response)
-  }
-
-function assertConversationAllowed({ previous_response_id, store }: ResponsesRequest): void {
-  if (previous_response_id !== undefined) {
-    const message =
-      '"conversation" must not be given with "previous_response_id": each names the items before the input.'
-    throw new GatewayError('invalid_value', message, { param: 'conversation' })
-  }
-  if (store !== false) return
-  const message = '"store" must not be false with "conversation", to which the input and the output are appended.'
-  throw new GatewayError('invalid_value', message, { param: 'store' })
-}
-
 async function* once(events: string): AsyncIterable<string> {
   yield events
 }

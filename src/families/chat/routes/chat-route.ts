@@ -104,10 +104,10 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
     return new Response(answer.text, { headers: { 'content-type': answer.content_type } })
   }
 
-  /** The response to a request that is executed later. */
-  function accepted(deferred: Deferred, context: Context): Response {
+  function accepted(deferred: Deferred, context: Context): Response | Promise<Response> {
     const headers = modelHeaders(deferred, clock)
     if ('body' in deferred) return Response.json(deferred.body, { headers })
+    if ('stream' in deferred) return callStream(deferred.stream, context, { headers, settings, clock })
     return storedStream(deferred.events, context, { headers, settings, clock })
   }
 
@@ -126,7 +126,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       const resolving = dialect.files ? fileInputs.resolved(checked, dialect.files, context) : checked
       const body = resolving instanceof Promise ? await resolving : resolving
       const deferred = dialect.defer && (await dialect.defer(body, context))
-      if (deferred) return accepted(deferred, context)
+      if (deferred) return await accepted(deferred, context)
       const reading = read(body, context)
       const input = reading instanceof Promise ? await reading : reading
       let head: ResponseHead | undefined

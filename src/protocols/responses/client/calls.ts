@@ -3,10 +3,11 @@
 import { parseExactJson } from '../../../kit/json.ts'
 import { freeText } from '../../shared/custom-tools.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
+import { isMcpItem, type McpItem, type McpItems } from './mcp-items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'
 
 type AnyCall = CallItem | CustomCallItem | ToolSearchItem
-type OpenCall = Open<AnyCall> & { text: string }
+type OpenCall = Open<AnyCall | McpItem> & { text: string }
 
 type CallStream = {
   isOpen(index: number): boolean
@@ -21,13 +22,14 @@ type CallStream = {
 }
 
 /** Calls are sent under the client's name of the tool, whatever name the provider received. */
-export function createCallStream(itemEvents: ItemEvents, names: ToolNames): CallStream {
+export function createCallStream(itemEvents: ItemEvents, names: ToolNames, mcp: McpItems): CallStream {
   const calls = new Map<number, OpenCall>()
   const closed = new Set<number>()
 
   function add(at: OpenCall, text: string): string {
     if (text === '') return ''
     at.text += text
+    if (isMcpItem(at.item)) return mcp.add(at.item, at.place, text)
     // The text of a custom tool is inside JSON here, and a search has no delta events. Both are sent when they are
     // complete.
     if (at.item.type !== 'function_call') return ''
@@ -38,6 +40,7 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames): Call
   function close(index: number, at: OpenCall, status: Status): string {
     calls.delete(index)
     closed.add(index)
+    if (isMcpItem(at.item)) return mcp.close({ ...at, item: at.item }, status)
     at.item.status = status
     if (at.item.type === 'custom_tool_call') {
       at.item.input = freeText(at.text)
@@ -61,9 +64,17 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames): Call
 
   return {
     isOpen: (index) => calls.has(index),
-    callId: (index) => calls.get(index)?.item.call_id,
+    callId(index) {
+      const item = calls.get(index)?.item
+      return item && (isMcpItem(item) ? item.id : item.call_id)
+    },
     isClosed: (index) => closed.has(index),
     open(index, call_id, vendorName) {
+      const started = mcp.start(names.toolOf(vendorName), call_id)
+      if (started) {
+        calls.set(index, { ...started.at, text: '' })
+        return started.events
+      }
       const item = startedCall(call_id, names.toolOf(vendorName), (type) =>
         itemEvents.newId(type, itemEvents.output.length),
       )

@@ -62,8 +62,10 @@ export function triggerMessage(at: string, isLast: boolean): Message {
   throw new GatewayError('invalid_value', `"${param}" must be "compaction_trigger" in the last item only.`, { param })
 }
 
+type CompactionStream = Pick<ItemStream, 'take' | 'end' | 'output'> & { mcp?: undefined }
+
 /** Encodes the model's text as one compaction item. */
-export function createCompactionStream(parts: ItemEventParts): ItemStream {
+export function createCompactionStream(parts: ItemEventParts): CompactionStream {
   const { output, open, added, done, newId } = createItemEvents(parts)
   let text = ''
   let hasEnded = false

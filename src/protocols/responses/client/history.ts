@@ -7,11 +7,9 @@ import { customCall } from '../../shared/custom-tools.ts'
 import type { Places } from '../../shared/request-error.ts'
 import { isSummaryItem, messageOfSummary, triggerMessage } from './compaction.ts'
 import { decodeEncrypted } from './items.ts'
+import { mcpCallOf, type PlacedItem } from './mcp-tools.ts'
 import type { ClientTool, InputItem, InputPart } from './schema.ts'
 import { flatTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
-
-/** An item, and its place: `input[3]`. */
-export type PlacedItem = { item: InputItem; at: string }
 
 type Item<T extends string> = Extract<InputItem, { type: T }>
 type MessageItem = Extract<InputItem, { role: string }>
@@ -42,9 +40,13 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
   /** Signatures of calls and images, which clients return in separate reasoning items. */
   const signed = new Map<string, Opaque>()
   let draft: Draft | undefined
+  /** Of calls of MCP servers, which one item holds together with their results. */
+  let results: { message: Message; at: string }[] = []
   const flush = () => {
     if (draft) add(messageOf(draft, signed), draft.at)
     draft = undefined
+    for (const { message, at } of results) add(message, at)
+    results = []
   }
   const add = (message: Message, at: string) => {
     places.set(message, at)
@@ -55,9 +57,16 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
     return draft
   }
   for (const { item, at } of items) {
-    if (isMessage(item)) {
-      if (item.role === 'assistant') addContent(answering(at), item, at)
-      else {
+    const mcp = mcpCallOf(item, items)
+    if (mcp) {
+      const { id, server_label: namespace, name, result } = mcp
+      answering(at).calls.push(callOf(id, names.vendorName({ name, namespace }), mcp.arguments))
+      results.push({ message: { role: 'tool', tool_call_id: id, content: result }, at })
+    } else if (isMessage(item)) {
+      if (item.role === 'assistant') {
+        if (results.length > 0) flush()
+        addContent(answering(at), item, at)
+      } else {
         flush()
         const content = contentOf(item.content, `${at}.content`, places)
         add({ role: item.role, content }, at)
@@ -68,6 +77,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
         if (piece.opaque) signed.set(owner, piece.opaque)
         continue
       }
+      if (results.length > 0) flush()
       // Reasoning after text starts a new message. Nothing may come between a call and its result.
       if (draft && draft.texts.length + draft.refusals.length > 0 && draft.calls.length === 0) flush()
       answering(at).reasoning.push(piece)

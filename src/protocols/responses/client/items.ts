@@ -54,6 +54,35 @@ type ImageItem = {
   result: string | null
   output_format?: string
 }
+/** A call that the gateway makes itself, with its result. */
+export type McpCallItem = {
+  type: 'mcp_call'
+  id: string
+  approval_request_id: string | null
+  server_label: string
+  name: string
+  arguments: string
+  output: string | null
+  error: string | null
+  status: Status | 'failed'
+}
+/** A call that waits until the client approves it. */
+export type McpApprovalRequestItem = {
+  type: 'mcp_approval_request'
+  id: string
+  server_label: string
+  name: string
+  arguments: string
+  status?: undefined
+}
+export type McpListItem = {
+  type: 'mcp_list_tools'
+  id: string
+  server_label: string
+  tools: object[]
+  error: string | null
+  status?: undefined
+}
 /** A summary that takes the place of the items before it. */
 export type CompactionItem = { type: 'compaction'; id: string; encrypted_content: string; status?: Status }
 export type OutputItem =
@@ -64,6 +93,9 @@ export type OutputItem =
   | ToolSearchItem
   | ReasoningItem
   | ImageItem
+  | McpCallItem
+  | McpApprovalRequestItem
+  | McpListItem
 
 /** The prefixes of item ids. */
 export const ITEM_KINDS = {
@@ -80,6 +112,10 @@ export const ITEM_KINDS = {
   reasoning: 'rs',
   image_generation_call: 'ig',
   compaction: 'cmp',
+  mcp_call: 'mcp',
+  mcp_approval_request: 'mcpr',
+  mcp_approval_response: 'mcpa',
+  mcp_list_tools: 'mcpl',
 } as const
 
 /** The prefix of the id of an item of this type. */

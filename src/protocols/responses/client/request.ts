@@ -8,8 +8,9 @@ import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
 import { type Places, refusalOf } from '../../shared/request-error.ts'
 import { isCompaction } from './compaction.ts'
-import { historyOf, type PlacedItem } from './history.ts'
+import { historyOf } from './history.ts'
 import type { Conversation } from './items.ts'
+import type { PlacedItem } from './mcp-tools.ts'
 import { checkMinimalBody, minimalRequestOf } from './minimal-request.ts'
 import { IGNORED_ITEMS, type InputItem, ITEM_TYPES, ResponsesRequest } from './schema.ts'
 import type { ToolNames } from './tool-names.ts'
@@ -113,6 +114,17 @@ function placed(
 /** The id of the conversation that a request continues. */
 export const conversationId = ({ conversation }: Pick<ResponsesRequest, 'conversation'>): string | undefined =>
   typeof conversation === 'object' ? conversation.id : conversation
+
+export function assertConversationAllowed({ previous_response_id, store }: ResponsesRequest): void {
+  if (previous_response_id !== undefined) {
+    const message =
+      '"conversation" must not be given with "previous_response_id": each names the items before the input.'
+    throw new GatewayError('invalid_value', message, { param: 'conversation' })
+  }
+  if (store !== false) return
+  const message = '"store" must not be false with "conversation", to which the input and the output are appended.'
+  throw new GatewayError('invalid_value', message, { param: 'store' })
+}
 
 export const itemsOf = (input: ResponsesRequest['input'] = []): InputItem[] =>
   typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input

@@ -9,7 +9,8 @@ import type { ResponseEncoder, ResponseHead } from '../../shared/protocol.ts'
 import { type Answer, answerOf, type State } from './answer.ts'
 import { createCompactionStream } from './compaction.ts'
 import { errorFields, failureOf } from './error.ts'
-import { ITEM_KINDS, type ItemEventParts, itemId, type StoreResponse, visibleItem } from './items.ts'
+import { ITEM_KINDS, type ItemEventParts, itemId, type OutputItem, type StoreResponse, visibleItem } from './items.ts'
+import type { McpItems, McpNeeds } from './mcp-items.ts'
 import type { PassthroughState } from './passthrough-items.ts'
 import type { ResponsesRequest } from './schema.ts'
 import { createItemStream } from './stream.ts'
@@ -32,6 +33,8 @@ type EncoderParts = {
   clock: Clock
   /** For a response that started elsewhere: the number of its next event, and whether it got beyond its creation. */
   resumed?: { number: number; hasStarted: boolean }
+  /** Which tools of MCP servers the gateway calls itself. Absent: none. */
+  needs?: McpNeeds
   /** What passed without this encoder. */
   passthroughState?: Readonly<PassthroughState>
 }
@@ -43,6 +46,12 @@ export type ResponsesEncoder = ResponseEncoder & {
   started(): Answer
   /** The response at its end, or after its failure. */
   final(): Answer | undefined
+  /** Its first events, unless they were encoded. */
+  begin(): string
+  /** The response as its client sees it. */
+  visible(response: Answer): Answer
+  /** Absent for a compaction. */
+  rounds?: { items: readonly OutputItem[]; mcp: McpItems; next(): void }
 }
 
 export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
@@ -65,10 +74,14 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
     event,
     includes_encrypted,
   }
-  const items = parts.isCompaction ? createCompactionStream(itemParts) : createItemStream({ ...itemParts, names })
+  const items = parts.isCompaction
+    ? createCompactionStream(itemParts)
+    : createItemStream({ ...itemParts, names, needs: parts.needs })
 
-  const visible = (response: Answer) =>
-    includes_encrypted ? response : { ...response, output: response.output.map((item) => visibleItem(item, false)) }
+  const visible = (response: Answer): Answer =>
+    includes_encrypted
+      ? response
+      : { ...response, output: response.output.map((item) => visibleItem(item, false) as OutputItem) }
   const responseEvent = (type: string, response: Answer): string =>
     event(type, `"response":${JSON.stringify(visible(response))}`)
 
@@ -100,6 +113,9 @@ export function createResponsesEncoder(parts: EncoderParts): ResponsesEncoder {
         events: inOneLine(responseEvent('response.created', response) + responseEvent('response.queued', response)),
       }
     },
+    begin: () => (hasStarted ? '' : start()),
+    visible,
+    ...(items.mcp ? { rounds: { items: items.output, mcp: items.mcp, next: items.nextRound } } : {}),
     started: () => responseOf({ status: 'in_progress' }, []),
     final: () => made,
     whole(answer, usage) {

@@ -1,6 +1,7 @@
 /** The schema of a Responses request: the fields that the gateway reads, and their allowed values. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
+import { McpApprovalRequestItem, McpApprovalResponseItem, McpCallItem, McpFields } from './mcp-schema.ts'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const bounds = ChatRequest.properties
@@ -51,6 +52,7 @@ const ToolFields = {
 }
 const ClientTool = Type.Object({
   ...ToolFields,
+  ...McpFields,
   tools: optional(
     Type.Array(Type.Object(ToolFields), { description: 'For a `namespace`: its functions and custom tools.' }),
   ),
@@ -154,13 +156,7 @@ const ToolSearchOutputItem = Type.Object({
 })
 
 /** Calls of the vendor's own tools. The text that follows holds their results, so they are ignored. */
-export const IGNORED_ITEMS = [
-  'web_search_call',
-  'file_search_call',
-  'code_interpreter_call',
-  'mcp_list_tools',
-  'mcp_call',
-] as const
+export const IGNORED_ITEMS = ['web_search_call', 'file_search_call', 'code_interpreter_call', 'mcp_list_tools'] as const
 const OwnToolItem = Type.Object({ type: Type.Enum([...IGNORED_ITEMS]) })
 
 const SummaryItem = Type.Object({
@@ -187,6 +183,9 @@ export const InputItem = Type.Union([
   ToolSearchOutputItem,
   SummaryItem,
   CompactionTriggerItem,
+  McpCallItem,
+  McpApprovalRequestItem,
+  McpApprovalResponseItem,
   OwnToolItem,
 ])
 export type InputItem = Type.Static<typeof InputItem>
@@ -207,6 +206,9 @@ export const ITEM_TYPES = [
   'compaction',
   'compaction_summary',
   'compaction_trigger',
+  'mcp_call',
+  'mcp_approval_request',
+  'mcp_approval_response',
 ] as const
 
 const ClientToolChoice = Type.Union([
@@ -215,6 +217,7 @@ const ClientToolChoice = Type.Union([
     type: Type.String(),
     name: optional(Type.String()),
     namespace: optional(Type.String()),
+    server_label: optional(Type.String()),
     mode: optional(Type.Enum(['auto', 'required'])),
     tools: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
   }),

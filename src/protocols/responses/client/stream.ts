@@ -15,6 +15,7 @@ import {
   type Status,
   type TextPart,
 } from './items.ts'
+import { createMcpItems, type McpItems, type McpNeeds } from './mcp-items.ts'
 import type { ToolNames } from './tool-names.ts'
 
 export type ItemStream = {
@@ -24,19 +25,23 @@ export type ItemStream = {
   end(status: 'completed' | 'incomplete'): string
   /** All items so far, in order. */
   output: OutputItem[]
+  mcp: McpItems
+  /** The model is called once more: its calls are counted from 0 again. */
+  nextRound(): void
 }
 
 /** `names`: the providers' names of the client's tools. */
-type StreamParts = ItemEventParts & { names: ToolNames }
+type StreamParts = ItemEventParts & { names: ToolNames; needs: McpNeeds | undefined }
 
 /**
  * Several calls may be open at once, each named by its place in the output. All other items are sent one after the
  * other.
  */
-export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
+export function createItemStream({ names, needs, ...parts }: StreamParts): ItemStream {
   const itemEvents = createItemEvents(parts)
   const { event, added, done, newId, output, includes_encrypted } = itemEvents
-  const calls = createCallStream(itemEvents, names)
+  const mcp = createMcpItems(itemEvents, needs)
+  let calls = createCallStream(itemEvents, names, mcp)
   let message: Open<MessageItem> | undefined
   let reasoning: Open<ReasoningItem> | undefined
   /** The length of the text before the open text part: citations count from the start of the response. */
@@ -188,8 +193,9 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
     if (calls.isClosed(index)) return ''
     let events = ''
     if (!calls.isOpen(index)) {
-      const call_id = id ?? `call_${randomAlphanumerics(24)}`
       events += closeMessage() + closeReasoning() + calls.closeComplete()
+      // A reasoning item before the call holds its signature.
+      const call_id = mcp.idOf(names.toolOf(part.name ?? ''), opaque ? 1 : 0) ?? id ?? `call_${randomAlphanumerics(24)}`
       if (opaque) events += endThought({ opaque }, call_id)
       events += calls.open(index, call_id, part.name ?? '')
     } else if (opaque) events += endThought({ opaque }, calls.callId(index))
@@ -211,6 +217,11 @@ export function createItemStream({ names, ...parts }: StreamParts): ItemStream {
 
   return {
     output,
+    mcp,
+    nextRound() {
+      calls = createCallStream(itemEvents, names, mcp)
+      textLength = 0
+    },
     take({ content, refusal, reasoning_content, reasoning_details = [], ...delta }, logprobs) {
       let events = ''
       // A whole piece of reasoning repeats its text as plain text.

@@ -5,7 +5,7 @@ import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
 import { customFunction } from '../../shared/custom-tools.ts'
 import type { Places } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
-import type { PlacedItem } from './history.ts'
+import type { PlacedItem } from './mcp-tools.ts'
 import type { ClientTool, ResponsesRequest } from './schema.ts'
 import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
 

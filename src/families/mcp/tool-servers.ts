@@ -1,0 +1,76 @@
+/** The tools of MCP servers for chat models, called through the pipeline as those of MCP clients are. */
+import type { Pipeline } from '../../calls/pipeline.ts'
+import type { McpSettings } from '../../config/config.ts'
+import { isRecord } from '../../kit/json.ts'
+import { McpRefusal } from '../../providers/mcp/upstream.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { ToolServers } from '../shared/tool-servers.ts'
+import type { McpServers } from './servers.ts'
+import { metaFor, toolFamily } from './tool-calls.ts'
+
+type ToolServerParts = { servers: McpServers; pipeline(): Pick<Pipeline, 'run'>; settings(): McpSettings }
+
+/** A model reads all of a result, and is charged for it. */
+const MAX_OUTPUT_CHARACTERS = 200_000
+
+export function createToolServers({ servers, pipeline, settings }: ToolServerParts): ToolServers {
+  return {
+    limits() {
+      const { max_chat_rounds: max_rounds, max_chat_calls: max_calls, max_chat_seconds: max_seconds } = settings()
+      return { max_rounds, max_calls, max_seconds }
+    },
+    find({ label = '', connector_id, server_url }, caller: Caller) {
+      const upstream =
+        server_url === undefined
+          ? servers.find(connector_id ?? label, caller)
+          : servers.of(caller).find(({ config }) => config?.url === server_url)
+      if (!upstream) return undefined
+
+      async function usable() {
+        if (!upstream) return []
+        const offer = await upstream.offer()
+        const approved = await servers.approvedOf(upstream, offer)
+        return servers.toolsOf(upstream, offer, caller).filter((tool) => approved.has(tool.name))
+      }
+
+      return {
+        async list() {
+          return (await usable()).map(({ name, description, inputSchema, annotations = null }) => ({
+            name,
+            ...(description !== undefined && { description }),
+            input_schema: inputSchema,
+            annotations,
+          }))
+        },
+        async call(tool, args, call) {
+          try {
+            if (!(await usable()).some(({ name }) => name === tool)) return { error: `There is no tool "${tool}".` }
+            const params = { name: tool, arguments: args, ...metaFor(upstream, caller) }
+            const { answer } = await pipeline().run(toolFamily, call, { upstream, tool, params })
+            const output = textOf(answer)
+            return answer.isError === true ? { error: output } : { output }
+          } catch (thrown) {
+            call.signal.throwIfAborted()
+            if (thrown instanceof GatewayError || thrown instanceof McpRefusal) return { error: thrown.message }
+            throw thrown
+          }
+        },
+      }
+    },
+  }
+}
+
+/** Media are named, since a result is one text for a model. */
+function textOf({ content, structuredContent }: Record<string, unknown>): string {
+  const blocks = Array.isArray(content) ? content.filter(isRecord) : []
+  const texts = blocks.map((block) => {
+    if (typeof block.text === 'string') return block.text
+    if (isRecord(block.resource) && typeof block.resource.text === 'string') return block.resource.text
+    return typeof block.uri === 'string' ? block.uri : `[${block.type} ${block.mimeType ?? ''}]`
+  })
+  const text =
+    texts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : texts.join('\n')
+  if (text.length <= MAX_OUTPUT_CHARACTERS) return text
+  return `${text.slice(0, MAX_OUTPUT_CHARACTERS)}\n[cut after ${MAX_OUTPUT_CHARACTERS} of ${text.length} characters]`
+}

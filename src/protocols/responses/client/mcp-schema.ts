@@ -1,0 +1,58 @@
+/** The schemas of tools of the type `mcp`, and of the items of their calls. */
+import Type, { type TSchema } from 'typebox'
+
+const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
+const id = optional(Type.String())
+
+const toolNames = optional(
+  Type.Object({ tool_names: optional(Type.Array(Type.String())), read_only: optional(Type.Boolean()) }),
+)
+/** Of a tool of the type `mcp`. */
+export const McpFields = {
+  server_label: optional(
+    Type.String({
+      pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,31}$',
+      description:
+        'Of `mcp`: names the server in items; without `connector_id` and `server_url` it is a server of the gateway.',
+    }),
+  ),
+  connector_id: optional(Type.String({ description: 'A server of the gateway by name.' })),
+  server_url: optional(Type.String()),
+  server_description: optional(Type.String()),
+  allowed_tools: optional(
+    Type.Union([
+      Type.Array(Type.String()),
+      Type.Object({ tool_names: optional(Type.Array(Type.String())), read_only: optional(Type.Boolean()) }),
+    ]),
+  ),
+  require_approval: optional(
+    Type.Union([Type.Enum(['always', 'never']), Type.Object({ always: toolNames, never: toolNames })], {
+      description: 'Calls that wait for an item `mcp_approval_response`. Default `always`.',
+    }),
+  ),
+}
+
+export const McpCallItem = Type.Object({
+  type: Type.Literal('mcp_call'),
+  id,
+  server_label: optional(Type.String()),
+  name: optional(Type.String({ minLength: 1 })),
+  arguments: optional(Type.String()),
+  output: optional(Type.Union([Type.String(), Type.Null()])),
+  error: optional(Type.Unknown()),
+  approval_request_id: optional(Type.Union([Type.String(), Type.Null()])),
+})
+export const McpApprovalRequestItem = Type.Object({
+  type: Type.Literal('mcp_approval_request'),
+  id: Type.String({ minLength: 1 }),
+  server_label: Type.String(),
+  name: Type.String({ minLength: 1 }),
+  arguments: Type.String(),
+})
+export const McpApprovalResponseItem = Type.Object({
+  type: Type.Literal('mcp_approval_response'),
+  id,
+  approval_request_id: Type.String({ minLength: 1 }),
+  approve: Type.Boolean(),
+  reason: optional(Type.String()),
+})
