@@ -68,6 +68,7 @@ type LaterParts = Omit<
   | 'fileRows'
   | 'alertHistory'
   | 'mcpTools'
+  | 'hasBuiltInTools'
   | 'configVersions'
   | 'history'
   | 'ledger'
@@ -127,6 +128,7 @@ export function createControl(parts: ControlParts): Control {
           fileRows: store.files,
           alertHistory: store.alertHistory,
           mcpTools: store.mcpTools,
+          hasBuiltInTools: () => config().sandbox && config().mcp.enabled,
           configVersions: store.configVersions,
           history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
           ledger: { ...store.ledger, currency: () => config().ledger.currency },

@@ -60,7 +60,11 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
       ...adminBudgetRoutes({ ...parts, budgets, ledger, tokens, projects, budgetSettings }),
       ...cacheRoutes({ ...parts, cache: { purge, size }, isModel: () => true }),
       ...overrideRoutes({ ...parts, overrides, isConfigured: () => true }),
-      ...mcpToolRoutes({ ...parts, mcpTools: store.mcpTools }),
+      ...mcpToolRoutes({
+        ...parts,
+        mcpTools: store.mcpTools,
+        hasBuiltInTools: () => (config?.sandbox && config.mcp.enabled) ?? false,
+      }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),
       ...adminBatchRoutes({ batches: store.batches, clock }),
       ...adminUsageRoutes({ clock, ledger, max_rows: Number.MAX_SAFE_INTEGER - 1 }),

@@ -3,14 +3,20 @@ import Type from 'typebox'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
-import { isRecord, parseJson } from '../../kit/json.ts'
+import { canonicalJson, isRecord, parseJson } from '../../kit/json.ts'
+import { sha256 } from '../../kit/secret.ts'
+import { SANDBOX_TOOLS } from '../../providers/mcp/sandbox-tools.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { McpToolRow, McpToolStore } from '../../store/admin/mcp-tool-store.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type McpToolRouteParts = BodyParts & { mcpTools: Pick<McpToolStore, 'list' | 'approve'> }
+export type McpToolRouteParts = BodyParts & {
+  mcpTools: Pick<McpToolStore, 'list' | 'approve'>
+  /** Whether the built-in server is served. */
+  hasBuiltInTools(): boolean
+}
 
 const Change = Type.Object({
   member: Type.String({ description: 'Such as `description` or `inputSchema`.' }),
@@ -49,12 +55,12 @@ const Approval = Type.Object(
 
 const ROOT = '/admin/v1/mcp/tools'
 
-export function mcpToolRoutes({ mcpTools, ...parts }: McpToolRouteParts): Route[] {
+export function mcpToolRoutes({ mcpTools, hasBuiltInTools, ...parts }: McpToolRouteParts): Route[] {
   const readApproval = bodyReader(Approval, parts)
 
   async function list(context: Context): Promise<Response> {
     const { limit, after } = readPage(context.query())
-    const rows = (await mcpTools.list())
+    const rows = [...(hasBuiltInTools() ? BUILT_IN : []), ...(await mcpTools.list())]
       .map((row) => ({ row, place: `${row.server} ${row.tool}` }))
       .sort((a, b) => (a.place < b.place ? -1 : 1))
     const rest = after === undefined ? rows : rows.filter(({ place }) => place > (after[0] ?? ''))
@@ -111,6 +117,14 @@ export function mcpToolRoutes({ mcpTools, ...parts }: McpToolRouteParts): Route[
     }),
   ]
 }
+
+/** Those of the sandbox are not stored. */
+const BUILT_IN: McpToolRow[] = SANDBOX_TOOLS.map((tool) => {
+  const definition = canonicalJson(tool)
+  const hash = sha256(definition)
+  const approved = { approved_hash: hash, approved_definition: definition, approved_at: null, approved_by: 'built in' }
+  return { server: 'sandbox', tool: tool.name, hash, definition, seen_at: 0, ...approved }
+})
 
 function toolView(row: McpToolRow): McpTool {
   const { server, tool, hash, seen_at, approved_at, approved_by, approved_hash } = row

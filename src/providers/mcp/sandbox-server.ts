@@ -4,59 +4,13 @@ import { type Clock, pause } from '../../kit/clock.ts'
 import { isRecord } from '../../kit/json.ts'
 import { calculate } from './calculate.ts'
 import { OWNER } from './owner.ts'
+import { MAX_NOTE_CHARACTERS, MAX_WAIT_SECONDS, SANDBOX_TOOLS } from './sandbox-tools.ts'
 
 const MAX_NOTES = 100
 const MAX_OWNERS = 1_000
-const MAX_NOTE_CHARACTERS = 2_000
-const MAX_WAIT_SECONDS = 60
 
 const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] })
 const failure = (value: string) => ({ ...text(value), isError: true })
-const schema = (properties: Record<string, Record<string, string | number>>, required: string[] = []) => ({
-  type: 'object' as const,
-  properties,
-  required,
-})
-const READ_ONLY = { readOnlyHint: true, openWorldHint: false }
-
-const TOOLS = [
-  {
-    name: 'clock',
-    title: 'Clock',
-    description: 'The current time, in UTC or in a time zone such as Europe/Berlin.',
-    inputSchema: schema({ time_zone: { type: 'string' } }),
-    annotations: READ_ONLY,
-  },
-  {
-    name: 'calculator',
-    title: 'Calculator',
-    description: 'Calculates an expression of numbers, + - * / % ^ and parentheses.',
-    inputSchema: schema({ expression: { type: 'string' } }, ['expression']),
-    outputSchema: schema({ result: { type: 'number' } }, ['result']),
-    annotations: READ_ONLY,
-  },
-  {
-    name: 'wait',
-    title: 'Wait',
-    description: 'Waits, and reports its progress ten times.',
-    inputSchema: schema({ seconds: { type: 'number', minimum: 0, maximum: MAX_WAIT_SECONDS } }, ['seconds']),
-    annotations: READ_ONLY,
-  },
-  {
-    name: 'add_note',
-    title: 'Add a note',
-    description: 'Keeps a text until the gateway stops. Only the same token reads it.',
-    inputSchema: schema({ text: { type: 'string', maxLength: MAX_NOTE_CHARACTERS } }, ['text']),
-  },
-  {
-    name: 'list_notes',
-    title: 'List notes',
-    description: 'The notes of this token, the oldest first.',
-    inputSchema: schema({}),
-    annotations: READ_ONLY,
-  },
-]
-
 type Arguments = Record<string, unknown>
 type Running = { owner: string; signal: AbortSignal; report(progress: number): Promise<void> }
 
@@ -124,7 +78,7 @@ export function createSandboxServer({ clock }: { clock: Clock }): Server {
     return failure(`There is no tool "${name}".`)
   }
 
-  server.setRequestHandler('tools/list', () => ({ tools: TOOLS }))
+  server.setRequestHandler('tools/list', () => ({ tools: SANDBOX_TOOLS }))
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const progressToken = mcpReq._meta?.progressToken
     return await call(params.name, params.arguments ?? {}, {
