@@ -47,8 +47,16 @@ describe('gatehouse import portkey', () => {
     expect(lineOf(report, 'configs[pc-listed-1]')?.why).toContain('has no contents')
     expect(lineOf(report, 'configs[pc-retries-1]')?.why).toContain('no target of it names a model')
     expect(lineOf(report, 'api-keys[Development]')?.why).toContain(
-      'gatehouse token create --name "Development" --limit requests_per_minute=100 --budget 10/month',
+      "gatehouse token create --name 'Development' --limit requests_per_minute=100 --budget 10/month",
     )
+  })
+
+  test('prints a command in which a shell reads nothing of the name of a key', async () => {
+    using directory = importDirectory()
+    const data = [{ name: "$(id) `id` 'x'", status: 'active' }]
+    writeFileSync(join(directory.path, 'api-keys.json'), JSON.stringify({ object: 'list', data }))
+    const report = await directory.report(['portkey', '.'])
+    expect(report.lines[0]?.why).toContain("--name '$(id) `id` '\\''x'\\'''")
   })
 
   test('refuses configs that are nested without an end, and targets of vendors that are not known', async () => {

@@ -102,6 +102,21 @@ describe('gatehouse import litellm URL', () => {
     expect(again).toMatchObject({ written: false, accounts: [] })
   })
 
+  test('takes keys that are on two pages once, and says when it cannot have seen all', async () => {
+    using directory = importDirectory()
+    const one = key('sk-key-one-of-litellm', { key_alias: 'one', spend: 2 })
+    const url = serverOf((path, request) =>
+      path.startsWith('/key/list')
+        ? { body: { keys: [one], total_count: 3, total_pages: 2 } }
+        : path.startsWith('/user/list')
+          ? { body: { users: [], total: 0, total_pages: 0 } }
+          : liteLlm(path, request),
+    )
+    const report = await directory.report(['litellm', url], { LITELLM_MASTER_KEY: KEY })
+    expect(outcomesOf(report)).toEqual(['added project Search', 'added token one'])
+    expect(lineOf(report, '/key/list')?.why).toContain('it has 3 rows and shows 1')
+  })
+
   test('reads the models of one without a database', async () => {
     using directory = importDirectory()
     // As LiteLLM 1.108.7 answered.
@@ -197,6 +212,20 @@ describe('gatehouse import new-api URL', () => {
       tokens: [{ ...TOKEN, unlimited_quota: 0, key: plain }],
     })
     expect(outcomesOf(await directory.report(['new-api', source]))).toEqual([])
+  })
+
+  test('reads on where the server has shorter pages than were requested', async () => {
+    using directory = importDirectory()
+    const users = [1, 2, 3].map((id) => ({ ...USER, id, username: `user-${id}` }))
+    const tokens = users.map(({ id }) => ({ ...TOKEN, id, user_id: id, name: `app-${id}`, key: `${id}`.repeat(48) }))
+    const url = serverOf((path) => {
+      const page = Number(new URL(path, 'http://host').searchParams.get('p'))
+      const items = path.startsWith('/api/user/?') ? users : path.startsWith('/api/token/') ? tokens : []
+      const data = { page, page_size: 1, total: items.length, items: items.slice(page - 1, page) }
+      return { body: { success: true, data: path === '/api/user/self' ? USER : data } }
+    })
+    const report = await directory.report(['new-api', url], { NEW_API_ACCESS_TOKEN: 'access-token' })
+    expect(outcomesOf(report)).toHaveLength(6)
   })
 
   test('says what the server refuses', async () => {

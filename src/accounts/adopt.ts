@@ -37,6 +37,8 @@ export type Adopted = { kind: 'project' | 'token'; name: string; outcome: Outcom
 /** How much of what its source has counted is in the ledger; and how much will be, of an import that is not through yet. */
 const USED_LABEL = 'import/spend'
 const NEXT_LABEL = 'import/spend-next'
+/** How often its source has begun a new window: the same sums, a window later, are other entries. */
+const WINDOWS_LABEL = 'import/spend-windows'
 type Labels = Record<string, string>
 
 export async function adoptAccounts(
@@ -71,7 +73,9 @@ function changesOf<Row extends StoredToken | StoredProject>(
   disabled: boolean,
 ): Partial<Row> {
   const { name: _, labels, ...rest } = next
-  const own = Object.entries(present.labels).filter(([label]) => label === USED_LABEL || label === NEXT_LABEL)
+  const own = Object.entries(present.labels).filter(([label]) =>
+    [USED_LABEL, NEXT_LABEL, WINDOWS_LABEL].includes(label),
+  )
   const kept = { ...labels, ...Object.fromEntries(own) }
   return differing(present, { ...rest, labels: kept, disabled: present.disabled || disabled } as Partial<Row>)
 }
@@ -178,9 +182,16 @@ async function recordUsed(
   change: (change: Change) => Promise<unknown>,
 ): Promise<void> {
   let recorded = Number(labels[USED_LABEL] ?? 0)
+  let windows = Number(labels[WINDOWS_LABEL] ?? 0)
   const end = async (sum: number): Promise<void> => {
-    await parts.store.ledger.append([entryOf(account, { from: recorded, to: sum }, parts)])
-    await change(({ [NEXT_LABEL]: _, ...rest }) => ({ ...rest, [USED_LABEL]: String(sum) }))
+    const isNew = sum < recorded
+    if (isNew) windows++
+    await parts.store.ledger.append([entryOf(account, { from: recorded, to: sum, windows }, parts)])
+    await change(({ [NEXT_LABEL]: _, ...rest }) => ({
+      ...rest,
+      [USED_LABEL]: String(sum),
+      ...(windows > 0 && { [WINDOWS_LABEL]: String(windows) }),
+    }))
     recorded = sum
   }
   const interrupted = Number(labels[NEXT_LABEL] ?? 0)
@@ -192,12 +203,12 @@ async function recordUsed(
 
 function entryOf(
   { id, token_id, project_id }: Omit<Spent, 'used' | 'labels'>,
-  { from, to }: { from: number; to: number },
+  { from, to, windows }: { from: number; to: number; windows: number },
   { now_ms }: AdoptParts,
 ): LedgerEntry {
   const amount = toNano(to >= from ? to - from : to)
   return {
-    entry_id: `import:${id}:${toNano(from)}:${toNano(to)}`,
+    entry_id: `import:${id}:${toNano(from)}:${toNano(to)}${windows > 0 ? `:${windows}` : ''}`,
     kind: 'adjustment',
     at_ms: now_ms,
     call_id: 'import',

@@ -94,13 +94,15 @@ function readVirtualKey(draft: Draft, virtualKey: VirtualKey, models: BifrostMod
   const expires_at = timeOf(members.text('expires_at'))
   if (hasExpiry && expires_at === undefined) return draft.dropped(path, 'its expiry is no time')
   if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(path, 'it has expired')
+  const project = projectOf(draft, members)
+  // Without the limits of its team it could do more than before.
+  if (project === 'none') return draft.dropped(path, 'its team or customer is not in the source')
   const name = (members.text('name') ?? String(row.id)).slice(0, 100)
   const to = `token ${name}`
   draft.mapped(path, `${to}, with its key`)
   const { settings, used } = limitsOf(draft, { ...virtualKey, to })
   const patterns = patternsOf(draft, { members, shares, models, to })
   const isActive = !members.has('is_active') || members.flag('is_active')
-  const project = projectOf(draft, members)
   draft.tokens.push({
     external_id: `virtual-key:${row.id ?? hash}`,
     hash,
@@ -120,13 +122,13 @@ function hashOf({ value, value_hash, encryption_status }: Row): string | undefin
   return isPlain ? sha256(value) : undefined
 }
 
-function projectOf(draft: Draft, members: Members): string | undefined {
+function projectOf(draft: Draft, members: Members): string | 'none' | undefined {
   for (const kind of ['team', 'customer'] as const) {
     const id = members.text(`${kind}_id`)
     if (id === undefined) continue
     const external_id = `${kind}:${id}`
     if (draft.projects.some((one) => one.external_id === external_id)) return external_id
-    draft.dropped(members.at(`${kind}_id`), 'it is not in the source')
+    return 'none'
   }
   return undefined
 }

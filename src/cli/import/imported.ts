@@ -139,6 +139,8 @@ export type Members = {
   number(name: string): number | undefined
   flag(name: string): boolean
   list(name: string): string[]
+  /** Whether there is something that `list` cannot read, so that its empty list means nothing. */
+  isUnreadable(name: string): boolean
   record(name: string): Record<string, unknown> | undefined
   /** Reports every member that was not read. `reasons`: why known ones have no place here. */
   rest(reasons: Readonly<Record<string, string>>): void
@@ -180,10 +182,14 @@ export function membersOf(draft: Pick<Draft, 'dropped'>, record: Record<string, 
       const value = take(name)
       return value === true || value === 1 || (typeof value === 'string' && /^(true|t|1|yes)$/i.test(value.trim()))
     },
+    isUnreadable(name) {
+      const value = take(name)
+      return value !== undefined && !Array.isArray(typeof value === 'string' ? listIn(value) : value)
+    },
     list(name) {
       const value = take(name)
       const list = typeof value === 'string' ? listIn(value) : value
-      if (list === undefined) return []
+      if (value === undefined) return []
       if (Array.isArray(list)) return list.filter((one): one is string => typeof one === 'string' && one !== '')
       wrong(name, 'a list of texts')
       return []

@@ -34,7 +34,7 @@ export function readLiteLlmTables(draft: Draft, tables: Tables): void {
   const keys = tables.get(KEYS) ?? []
   const alone = new Set(keys.filter(({ team_id }) => !team_id).map(({ user_id }) => String(user_id)))
   for (const row of tables.get(USERS) ?? []) readUser(draft, { row, budgets, hasKeys: alone.has(String(row.user_id)) })
-  for (const row of keys) readKey(draft, row, budgets)
+  for (const row of keys) readKey(draft, { row, budgets, hasUsers: tables.has(USERS) })
   for (const [name, why] of Object.entries(OTHERS)) {
     for (const [index, row] of (tables.get(name) ?? []).entries()) {
       draft.dropped(placeOf(name, row.organization_id ?? row.project_id ?? row.user_id ?? row.tag_name ?? index), why)
@@ -91,7 +91,8 @@ function settingsOf(draft: Draft, { members, budgets, to }: AccountParts): Impor
 
 function modelsOf(draft: Draft, members: Members, to: string): string[] | undefined {
   const given = members.list('models')
-  if (given.length === 0) return undefined
+  // What cannot be read allows nothing.
+  if (given.length === 0) return members.isUnreadable('models') ? ['none'] : undefined
   if (given.some((name) => SPECIAL_MODELS.includes(name))) {
     draft.mapped(members.at('models'), `${to}.models: *`)
     return undefined
@@ -139,7 +140,9 @@ function readUser(
 /** LiteLLM keeps the sessions of its console among the keys. */
 const CONSOLE_TEAM = 'litellm-dashboard'
 
-function readKey(draft: Draft, row: Row, budgets: Budgets): undefined {
+type KeyParts = { row: Row; budgets: Budgets; hasUsers: boolean }
+
+function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined {
   const stored = String(row.token ?? '')
   const hash = /^[0-9a-f]{64}$/.test(stored) ? stored : stored.startsWith('sk-') ? sha256(stored) : undefined
   const alias = typeof row.key_alias === 'string' && row.key_alias !== '' ? row.key_alias : undefined
@@ -159,6 +162,8 @@ function readKey(draft: Draft, row: Row, budgets: Budgets): undefined {
   // Without the limits of its team it could do more than before.
   if (team !== undefined && project === undefined)
     return draft.dropped(members.path, `its team is not in the source: dump ${TEAMS} too`)
+  if (team === undefined && user !== undefined && !hasUsers)
+    return draft.dropped(members.path, `its user is not in the source: dump ${USERS} too`)
   const name = (alias ?? `key ${hash.slice(0, 8)}`).slice(0, 100)
   const to = `token ${name}`
   draft.mapped(members.path, `${to}, with its key`)

@@ -51,7 +51,9 @@ export function litellmProvider(draft: Draft, params: Members): { provider: stri
   const credential = params.text('litellm_credential_name')
   if (credential !== undefined) draft.dropped(params.at('litellm_credential_name'), 'the key is a variable')
   const key = secretOf(draft, params, { member: 'api_key', name: `${vendor}_API_KEY` })
-  const known = key ?? presetKey(draft, tree, params.path)
+  const isAzure = tree.kind === 'azure' && !params.has('azure_ad_token')
+  const azure = () => draft.secret('', { path: params.path, name: '', variable: 'AZURE_API_KEY' })
+  const known = key ?? presetKey(draft, tree, params.path) ?? (isAzure ? azure() : undefined)
   if (known !== undefined) tree.key = known
   const options = optionsOf(draft, { params, kind: String(tree.kind ?? ''), vendor })
   if (options) tree.options = options

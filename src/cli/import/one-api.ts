@@ -154,6 +154,9 @@ function baseUrlOf(draft: Draft, members: Members, vendor: string): string | und
   return undefined
 }
 
+/** Others are refused: disabled, expired, exhausted. */
+const isEnabled = (members: Members): boolean => !members.has('status') || members.number('status') === ENABLED
+
 const dollars = (quota: number): number => Number((quota / QUOTA_A_DOLLAR).toPrecision(12))
 
 /** What is left and what was used, together: a budget without an end. */
@@ -172,7 +175,7 @@ function readUser(draft: Draft, { row, hasTokens }: { row: Row; hasTokens: boole
   const to = `project ${name}`
   draft.changed(members.path, to, 'a user is a project')
   const { budget, used } = quotaOf(draft, members, { left: 'quota', to })
-  const disabled = members.number('status') === DISABLED
+  const disabled = !isEnabled(members)
   draft.projects.push({ external_id: `user:${row.id}`, name, settings: { budgets: [budget] }, disabled, used })
   members.rest(USER)
 }
@@ -203,7 +206,6 @@ function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
   const models = modelsOf(draft, members, { group, groups, to })
   const addresses = addressesOf(draft, members, to)
   const project = `user:${row.user_id}`
-  const status = members.number('status') ?? ENABLED
   draft.tokens.push({
     external_id: `token:${row.id}`,
     hash: sha256(stored.startsWith('sk-') ? stored : `sk-${stored}`),
@@ -216,7 +218,7 @@ function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
       expires_at: expires >= 0 ? expires : null,
     },
     // No models, or addresses that cannot be read: it must not be able to do more than before.
-    disabled: status === DISABLED || models?.length === 0 || addresses === undefined,
+    disabled: !isEnabled(members) || models?.length === 0 || addresses === undefined,
     used,
   })
   members.rest(TOKEN)
@@ -233,7 +235,13 @@ function modelsOf(draft: Draft, members: Members, { group, groups, to }: ModelPa
   const isWhole = ofGroup.size === groups.all.size
   if (!isWhole)
     draft.changed(members.at('group'), `${to}.models`, `a group is a list of models; "${group}" has ${ofGroup.size}`)
-  if (!isLimited || listed.length === 0) return isWhole ? undefined : [...ofGroup].slice(0, MOST_MODELS)
+  // New API calls no model for a token whose list is on and empty.
+  if (draft.source === 'new-api' && isLimited && listed.length === 0) {
+    draft.changed(members.at(place), `${to}, revoked`, 'its list of models is on and empty')
+    return []
+  }
+  if (!isLimited || (listed.length === 0 && !members.isUnreadable(place)))
+    return isWhole ? undefined : [...ofGroup].slice(0, MOST_MODELS)
   const models = listed.filter((name) => ofGroup.has(name))
   if (models.length === listed.length) draft.mapped(members.at(place), `${to}.models`)
   else draft.changed(members.at(place), `${to}.models`, 'models that no channel of its group has are left out')

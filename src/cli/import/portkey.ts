@@ -151,7 +151,8 @@ function parsed(text: string): unknown {
 function readApiKey(draft: Draft, row: Row): void {
   const name = String(row.name ?? row.id ?? '?').slice(0, 80)
   const path = `${API_KEYS}[${name}]`
-  const options = [`--name ${JSON.stringify(name)}`]
+  // In single quotes a shell reads nothing in it.
+  const options = [`--name '${name.replaceAll(/\p{Cc}/gu, ' ').replaceAll("'", "'\\''")}'`]
   const quiet = { ...draft, mapped: () => undefined, dropped: () => undefined }
   for (const [key, most] of Object.entries(rateLimitsOf(quiet, membersOf(quiet, row, path), '') ?? {})) {
     options.push(`--limit ${key}=${most}`)

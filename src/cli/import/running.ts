@@ -42,6 +42,9 @@ const READERS: Partial<Record<SourceName, Reader>> = {
 const TIMEOUT_MILLISECONDS = 30_000
 const MAX_BYTES = 64 * 1024 * 1024
 const MOST_PAGES = 10_000
+/** Of all pages of a list: as of a dump. */
+const MOST_ROWS = 1_000_000
+const MAX_LIST_BYTES = 256 * 1024 * 1024
 const PAGE = 100
 
 export const isAddress = (from: string): boolean => /^https?:\/\//i.test(from)
@@ -119,18 +122,35 @@ class NoDatabase extends Error {}
 const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRecord) : [])
 const bodyOf = (value: unknown): Body => (isRecord(value) ? value : {})
 
-/** `path`: with what the number of the page is put behind. `of`: the rows of a page. An empty page is the last one. */
-async function allPages({ call }: Running, path: string, of: (body: Body) => Row[], pages?: string): Promise<Row[]> {
-  const rows: Row[] = []
+type Page = {
+  rows: Row[]
+  /** How many pages or rows there are, where the answer says it. */
+  pages?: unknown
+  total?: unknown
+}
+
+/** `path`: with what the number of the page is put behind. An empty page is the last one. A row is taken once, by `key`. */
+async function allPages({ call, draft }: Running, path: string, of: (body: Body) => Page, key: string): Promise<Row[]> {
+  const list = path.replace(/\?.*$/, '')
+  const rows = new Map<unknown, Row>()
+  let bytes = 0
   for (let page = 1; page <= MOST_PAGES; page++) {
     const body = bodyOf(await call(`${path}${page}`))
-    const found = of(body)
-    rows.push(...found)
-    const last = pages === undefined ? undefined : body[pages]
-    if (typeof last === 'number' ? page >= last : found.length < PAGE) return rows
-    if (found.length === 0) return rows
+    const { rows: found, pages, total } = of(body)
+    for (const row of found) rows.set(row[key] ?? rows.size, row)
+    bytes += JSON.stringify(found).length
+    if (rows.size > MOST_ROWS || bytes > MAX_LIST_BYTES)
+      throw new Error(
+        `${list} has more than ${MOST_ROWS} rows or ${MAX_LIST_BYTES} bytes; import a dump of its database`,
+      )
+    const isLast =
+      typeof pages === 'number' ? page >= pages : typeof total === 'number' ? rows.size >= total : found.length < PAGE
+    if (!isLast && found.length > 0) continue
+    if (typeof total === 'number' && rows.size < total)
+      draft.dropped(list, `it has ${total} rows and shows ${rows.size}: import again while it does not change`)
+    return [...rows.values()]
   }
-  throw new Error(`${path.replace(/\?.*$/, '')} has more than ${MOST_PAGES} pages`)
+  throw new Error(`${list} has more than ${MOST_PAGES} pages`)
 }
 
 async function readLiteLlm(running: Running): Promise<Tables> {
@@ -138,12 +158,15 @@ async function readLiteLlm(running: Running): Promise<Tables> {
   const models = bodyOf(await call('/model/info'))
   draft.dropped('/model/info', 'it has no keys of providers, fallbacks, aliases and settings; import config.yaml too')
   const tables: Tables = new Map([['LiteLLM_ProxyModelTable', rowsOf(models.data).map(withoutMasks)]])
-  const all = (path: string, member: string) =>
-    allPages(running, `${path}=${PAGE}&page=`, (body) => rowsOf(body[member]), 'total_pages')
+  const all = (path: string, member: string, key: string) => {
+    const of = ({ total_pages, total_count, total, [member]: rows }: Body) =>
+      ({ rows: rowsOf(rows), pages: total_pages, total: total_count ?? total }) satisfies Page
+    return allPages(running, `${path}=${PAGE}&page=`, of, key)
+  }
   try {
-    const keys = await all('/key/list?return_full_object=true&size', 'keys')
+    const keys = await all('/key/list?return_full_object=true&size', 'keys', 'token')
     tables.set('LiteLLM_VerificationToken', keys.map(accountOf))
-    tables.set('LiteLLM_UserTable', (await all('/user/list?page_size', 'users')).map(accountOf))
+    tables.set('LiteLLM_UserTable', (await all('/user/list?page_size', 'users', 'user_id')).map(accountOf))
     tables.set('LiteLLM_TeamTable', rowsOf(await call('/team/list')).map(accountOf))
     tables.set('LiteLLM_BudgetTable', rowsOf(await call('/budget/list')))
   } catch (error) {
@@ -197,12 +220,13 @@ const COLUMNS = [
 const accountOf = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([name]) => COLUMNS.includes(name)))
 
 async function readNewApi(running: Running): Promise<Tables> {
-  const list = (path: string) =>
-    allPages(running, `${path}?page_size=${PAGE}&p=`, (body) => {
-      if (body.success === false) throw new Error(`${path}: ${String(body.message ?? 'it is refused').slice(0, 200)}`)
-      const { data } = body
-      return rowsOf(isRecord(data) ? data.items : data)
-    })
+  const list = (path: string) => {
+    const of = ({ success, message, data }: Body): Page => {
+      if (success === false) throw new Error(`${path}: ${String(message ?? 'it is refused').slice(0, 200)}`)
+      return isRecord(data) ? { rows: rowsOf(data.items), total: data.total } : { rows: rowsOf(data) }
+    }
+    return allPages(running, `${path}?page_size=${PAGE}&p=`, of, 'id')
+  }
   const channels = await list('/api/channel/')
   const users = await list('/api/user/')
   const tokens = await list('/api/token/')

@@ -11,7 +11,11 @@ export function accountsOf(draft: Draft): Accounts {
   const accounts: Accounts = { projects: [], tokens: [] }
   const ids = new Map<string, string>()
   const byProject = new Map<string, number>()
-  for (const { project, used = 0 } of draft.tokens) {
+  const tokens = draft.tokens.flatMap((token) => {
+    const settings = settingsOf(draft, token, 'token')
+    return settings ? [{ ...token, settings }] : []
+  })
+  for (const { project, used = 0 } of tokens) {
     if (project !== undefined) byProject.set(project, (byProject.get(project) ?? 0) + used)
   }
   for (const project of draft.projects) {
@@ -23,11 +27,10 @@ export function accountsOf(draft: Draft): Accounts {
     const rest = (project.used ?? 0) - (byProject.get(project.external_id) ?? 0)
     accounts.projects.push({ project_id, settings, disabled: project.disabled, used: Math.max(0, exact(rest)) })
   }
-  for (const token of draft.tokens) {
-    const settings = settingsOf(draft, token, 'token')
+  for (const token of tokens) {
     const project_id = token.project === undefined ? null : ids.get(token.project)
-    if (!settings || project_id === undefined) continue
-    const { external_id, hash, disabled, used = 0 } = token
+    if (project_id === undefined) continue
+    const { external_id, hash, settings, disabled, used = 0 } = token
     const token_id = stableId('tok', source, external_id)
     accounts.tokens.push({ token_id, project_id, hash, prefix: 'sk-', settings, disabled, used: exact(used) })
   }

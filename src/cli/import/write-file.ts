@@ -38,7 +38,9 @@ export function planFile(draft: Draft, given: Arguments, terminal: Terminal): Fi
   const present = parseYamlPlainly(before ?? '').value
   const changes: Change[] = []
   const kept: string[] = []
-  const add = (place: string[], tree: unknown) => {
+  const names = new Set(draft.variables.map((one) => one.name))
+  const add = (place: string[], given: unknown) => {
+    const tree = withoutReferences(given, names)
     const found = place.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), present)
     if (found === undefined) changes.push(changeOf(place, tree))
     else if (!isDeepStrictEqual(found, tree)) kept.push(place.join('.'))
@@ -61,6 +63,19 @@ export function planFile(draft: Draft, given: Arguments, terminal: Terminal): Fi
     if (!(error instanceof ConfigError)) throw error
     throw new Error(`With this import ${path} would be invalid, so nothing was changed:\n${error.message}`)
   }
+}
+
+/** Only what this import has made is a reference: a `${NAME}` or `${file:path}` in a text of the source would send a secret of this machine. */
+function withoutReferences(value: unknown, names: ReadonlySet<string>): unknown {
+  if (typeof value === 'string') {
+    // A path may follow the variable with an address.
+    const [made = '', name = ''] = /^\$\{(\w+)\}/.exec(value) ?? []
+    const kept = names.has(name) ? made : ''
+    return kept + value.slice(kept.length).replaceAll('${', () => '$${')
+  }
+  if (Array.isArray(value)) return value.map((one) => withoutReferences(one, names))
+  if (!isRecord(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, withoutReferences(one, names)]))
 }
 
 function changeOf(place: string[], tree: unknown): Change {

@@ -1,0 +1,90 @@
+/** No key may do more after an import than before, and no text of a source is a reference to a secret of this machine. */
+import { describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sha256 } from '../src/kit/secret.ts'
+import { openStore } from '../src/store/open-store.ts'
+import { importDirectory, lineOf, outcomesOf } from './kit/imports.ts'
+
+const key = (name: string, row: object = {}) => ({ token: sha256(name), key_alias: name, spend: 0, ...row })
+
+async function tokensOf(path: string) {
+  const store = await openStore({ url: `sqlite:${join(path, 'gatehouse.db')}` })
+  try {
+    const names = new Map<string, { models: unknown; disabled: boolean }>()
+    for (const { name, models, disabled } of await store.tokens.list()) names.set(name, { models, disabled })
+    return names
+  } finally {
+    await store.close()
+  }
+}
+
+describe('an import', () => {
+  test('allows no model where the list of a key cannot be read', async () => {
+    using directory = importDirectory()
+    const models = ['[[[', { gpt: true }, 7]
+    const tables = { LiteLLM_VerificationToken: models.map((one, at) => key(`key-${at}`, { models: one })) }
+    writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
+    await directory.report(['litellm', 'litellm.json'])
+    for (const { models } of (await tokensOf(directory.path)).values()) expect(models).toEqual(['none'])
+  })
+
+  test('leaves out keys without the budget of their user or team', async () => {
+    using directory = importDirectory()
+    const tables = { LiteLLM_VerificationToken: [key('of-user', { user_id: 'u' }), key('alone')] }
+    writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
+    const report = await directory.report(['litellm', 'litellm.json'])
+    expect(outcomesOf(report)).toEqual(['added token alone'])
+    expect(lineOf(report, 'LiteLLM_VerificationToken[of-user]')?.why).toContain('dump LiteLLM_UserTable too')
+    const virtual_keys = [{ id: 'v', name: 'app', value: 'sk-bf-1', team_id: 'gone', is_active: true }]
+    writeFileSync(join(directory.path, 'bifrost.json'), JSON.stringify({ governance: { virtual_keys } }))
+    const bifrost = await directory.report(['bifrost', 'bifrost.json'])
+    expect(bifrost.accounts).toEqual([])
+    expect(lineOf(bifrost, 'governance.virtual_keys[app]')?.why).toContain('its team or customer is not in the source')
+  })
+
+  test('revokes tokens of New API that are not enabled, or whose list of models is empty', async () => {
+    using directory = importDirectory()
+    const token = { user_id: 1, expired_time: -1, remain_quota: 1, used_quota: 0, unlimited_quota: 1, key: 'k' }
+    const tokens = [
+      { ...token, id: 1, status: 1, name: 'on' },
+      { ...token, id: 2, status: 3, name: 'expired', key: 'l' },
+      { ...token, id: 3, status: 4, name: 'exhausted', key: 'm' },
+      { ...token, id: 4, status: 1, name: 'empty', key: 'n', model_limits_enabled: 1, model_limits: '' },
+    ].map((one) => ({ model_limits_enabled: 0, model_limits: '', ...one }))
+    const users = [{ id: 1, username: 'ada', status: 1, quota: 1, used_quota: 0, group: 'default' }]
+    await directory.report(['new-api', directory.database('new.db', { tokens, users })])
+    const enabled = [...(await tokensOf(directory.path))].filter(([, one]) => !one.disabled).map(([name]) => name)
+    expect(enabled).toEqual(['on'])
+  })
+
+  test('writes references of a source as the characters that they are', async () => {
+    using directory = importDirectory()
+    const model_list = [
+      { model_name: 'a', litellm_params: { model: 'openai/x', api_base: 'https://a.example/${HOME_SECRET}' } },
+      { model_name: 'b', litellm_params: { model: 'openai/${file:/etc/hostname}', api_key: 'os.environ/OWN_KEY' } },
+    ]
+    writeFileSync(join(directory.path, 'config.yaml'), JSON.stringify({ model_list }))
+    const report = await directory.report(['litellm', 'config.yaml'])
+    expect(directory.file()).toContain('https://a.example/$${HOME_SECRET}')
+    expect(directory.file()).toContain('$${file:/etc/hostname}')
+    expect(report.variables.map(({ name }) => name)).toContain('OWN_KEY')
+    expect(await directory.report(['litellm', 'config.yaml'])).toMatchObject({ written: false })
+  })
+
+  test('counts the same sums again where the source has begun another window', async () => {
+    using directory = importDirectory()
+    const spend = async (sum: number) => {
+      const tables = { LiteLLM_VerificationToken: [key('app', { spend: sum })] }
+      writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
+      await directory.report(['litellm', 'litellm.json'])
+      await directory.report(['litellm', 'litellm.json'])
+    }
+    for (const sum of [10, 5, 10, 5]) await spend(sum)
+    const store = await openStore({ url: `sqlite:${join(directory.path, 'gatehouse.db')}` })
+    const entries = await store.ledger.ofCall('import')
+    await store.close()
+    // 10, then 5 of a new window and 5 more in it, then 5 of another one.
+    expect(entries.map(({ amount }) => (amount ?? 0) / 1e9)).toEqual([10, 5, 5, 5])
+  })
+})
