@@ -82,6 +82,7 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/webhooks': 'read own',
   'GET /admin/v1/webhooks/{webhook_id}': 'read own',
   'POST /admin/v1/webhooks/{webhook_id}/redeliver': 'operate installation',
+  'GET /admin/v1/config/schema': 'read installation',
   'GET /admin/v1/config/text': 'own installation',
   'GET /admin/v1/config/history': 'read installation',
   'GET /admin/v1/config/history/{version_id}': 'own installation',

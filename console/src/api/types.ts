@@ -447,6 +447,8 @@ export type ConfigurationDifference = {
   emptied: (string)[]
 }
 
+export type ConfigurationSchema = Record<string, unknown>
+
 export type ConfigurationText = {
   file: string
   text: string | null
@@ -2149,6 +2151,12 @@ export type Api = {
     query: {}
     body: ProposedConfiguration
     response: AppliedConfiguration
+  }
+  'GET /admin/v1/config/schema': {
+    params: {}
+    query: {}
+    body: undefined
+    response: ConfigurationSchema
   }
   'GET /admin/v1/config/text': {
     params: {}

@@ -1,5 +1,7 @@
 /** The admin API's text of the configuration for an editor, and the configurations that were in force. */
 import Type from 'typebox'
+import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
+import { compressedPage } from '../../http/compressed-page.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { ConfigVersion, ConfigVersionStore } from '../../store/admin/config-version-store.ts'
 import { presentText } from '../config-history.ts'
@@ -47,7 +49,14 @@ export function configTextRoutes({ configVersions, source }: ConfigTextParts): R
     return Response.json({ ...view(version), text: version.text })
   }
 
+  const schema = compressedPage(configJsonSchemaText, 'application/json')
   return [
+    adminRoute(['GET', '/admin/v1/config/schema', 'read'], {
+      summary: 'The JSON schema of the configuration file',
+      description: 'Draft 7, of this version of the gateway: for editors, which complete and check by it.',
+      response: Type.Object({}, { additionalProperties: true, title: 'ConfigurationSchema' }),
+      handle: (context) => schema(context.header('accept-encoding')),
+    }),
     adminRoute(['GET', '/admin/v1/config/text', 'own'], {
       summary: 'The text of the configuration file',
       description: `For an editor. ${MASKS}`,

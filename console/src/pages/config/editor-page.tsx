@@ -5,10 +5,12 @@ import type { ConfigurationText, ConfigurationValidation } from '../../api/types
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge, Card } from '../../ui/display.tsx'
-import { FormError, TextArea } from '../../ui/field.tsx'
+import { FormError } from '../../ui/field.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
 import { ChangeList } from './change-list.tsx'
+import { CodeArea } from './code-area.tsx'
+import type { Schema } from './completion.ts'
 
 const CRUMBS = [{ to: '/config', label: 'Configuration' }]
 
@@ -40,6 +42,7 @@ export function EditorPage() {
 function Editor({ file, text: present }: { file: ConfigurationText; text: string }) {
   const [text, setText] = useState(present)
   const [isAsking, setAsking] = useState(false)
+  const schema = useApi('GET /admin/v1/config/schema', {})
   const body = { text, base: file.version }
   const check = useAct('POST /admin/v1/config/validate', { showsError: true })
   const compare = useAct('POST /admin/v1/config/diff', { showsError: true })
@@ -65,16 +68,7 @@ function Editor({ file, text: present }: { file: ConfigurationText; text: string
   const isChanged = text !== present
   return (
     <div className="stack">
-      <TextArea
-        label={file.file}
-        rows={26}
-        value={text}
-        onChange={edit}
-        spellCheck={false}
-        autoCapitalize="off"
-        maxLength={262_144}
-        wrap="off"
-      />
+      <CodeArea label={file.file} value={text} schema={schema.data as Schema | undefined} onChange={edit} />
       <FormError error={check.error ?? compare.error ?? (isAsking ? null : apply.error)} />
       <div className="row">
         <Button
