@@ -2,6 +2,7 @@
 import type { Abortable } from '../kit/abortable.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { BatchExchange } from '../protocols/shared/batch-exchange.ts'
 import type { Capture } from '../protocols/shared/capture.ts'
 import type { Target } from '../providers/provider.ts'
 import type { CallFamily } from '../spec/endpoint-family.ts'
@@ -52,6 +53,8 @@ export type Call = {
   plan?: Plan | undefined
   /** What the caller asks of its routing and of the response cache; absent: nothing. */
   options?: CallOptions
+  /** Set where it is a line of a batch that a vendor executes: nothing is sent. */
+  readonly exchange?: BatchExchange | undefined
   /** What checks its contents; absent: nothing does. Set when it is prepared. */
   guards?: CallGuards
   /** Where its rate limits stand; set when it is admitted or refused. */

@@ -32,7 +32,9 @@ export function callEntry({ record, model, now_ms, units, charged: attempt }: Se
   const { call, family, target, error } = record
   record.entry_id ??= orderedAlphanumerics(now_ms, 24)
   const served = record.cache === 'hit' ? undefined : target
-  const charged = attempt ? mostUsed(attempt, record.at) : used({ model, target: served, units, at: record.at })
+  const charged = attempt
+    ? mostUsed(attempt, record.at)
+    : used({ model, target: served, units: units && tiered(record, units), at: record.at })
   return {
     entry_id: record.entry_id,
     kind: 'call',
@@ -72,6 +74,10 @@ export function openEntry(
   const costs = model.targets.map((target) => mostUsed({ target, model, most }, record.at).cost)
   return { ...entry, cost: costs.includes(null) ? null : Math.max(entry.cost ?? 0, ...costs.map(Number)) }
 }
+
+/** A vendor charges its batches by their own prices. */
+const tiered = ({ call: { exchange } }: CallRecord, units: Units): Units =>
+  exchange ? { ...units, service_tier: 'batch' } : units
 
 type Lost = {
   attempt: DoubtfulAttempt
@@ -198,6 +204,6 @@ function withCost<M extends AnyMeter>(
   usage: unknown,
 ): UsageOf<M> {
   const { target, at } = record
-  const { amount } = chargeOf({ model, target, units: boundedUnits(meter.units(usage)), at })
+  const { amount } = chargeOf({ model, target, units: boundedUnits(tiered(record, meter.units(usage))), at })
   return { ...(usage as object), cost: amount === null ? null : fromNano(amount) } as UsageOf<M>
 }

@@ -5,6 +5,7 @@ import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { CallFamily } from '../spec/endpoint-family.ts'
 import { createAdmission, createAttemptAdmission, gone } from './admission.ts'
+import { collectBatched, readBatched } from './batched-call.ts'
 import type { ResponseCache } from './cache/response-cache.ts'
 import type { Call, CallRecord, CallSubscriber, Gate, Plan, TraceAttempt } from './call.ts'
 import { usageForClient } from './entries.ts'
@@ -108,8 +109,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const events = publishTo(subscribers, log)
   const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
   const plans = parts.plans ?? createPlans({ catalogue, gates, clock })
-  const admission = createAdmission()
-  const execution = { ...parts, plans, attempts: createAttemptAdmission(gates), events }
+  const [admission, attempts] = [createAdmission(), createAttemptAdmission(gates)]
+  const execution = { ...parts, plans, attempts, events }
   const fallbacks = createFallbacks({ catalogue, admission, plans, clock })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
@@ -159,7 +160,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return prepared.begin()
   }
 
-  /** From the cache where it is on. */
   async function cachedAnswer<Work, Answer, M extends AnyMeter>(
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Pick<Answered<Work, Answer, M>, 'answer' | 'usage'> | undefined> {
@@ -177,12 +177,14 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     prepared: PreparedCall<Work, Answer, M>,
   ): Promise<Answered<Work, Answer, M>> {
     const { record, descriptor } = prepared
+    const { exchange } = record.call
+    if (exchange && !exchange.result) return collectBatched(prepared, exchange)
     settlements.open(prepared)
     try {
-      const waiting = admission.admit(descriptor, prepared)
+      const waiting = exchange ? undefined : admission.admit(descriptor, prepared)
       if (waiting) await waiting
-      const cached = cache && isCached(prepared) ? await cachedAnswer(prepared) : undefined
-      const started = cached ? undefined : begin(prepared)
+      const cached = cache && !exchange && isCached(prepared) ? await cachedAnswer(prepared) : undefined
+      const started = exchange ? readBatched(prepared, exchange) : cached ? undefined : begin(prepared)
       let answer: Answer
       if (started instanceof OpenAttempt) {
         try {
@@ -197,9 +199,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       } else answer = started ? await started : (cached as { answer: Answer }).answer
       const usage = cached ? cached.usage : usageForClient<Work, M>(descriptor, prepared)
       const counted = usage instanceof Promise ? await usage : usage
-      // It was read to its end after the client had left, so that its usage is known.
-      const ending = record.call.ending ?? record.call.signal
-      if (ending.aborted && prepared.meter) throw ending.reason
+      if (prepared.ending.aborted && prepared.meter) throw prepared.ending.reason // it was read to its end for its usage
       const settled = settlements.succeeded(prepared)
       if (settled) await settled
       return { answer, usage: counted, model: prepared.model, work: prepared.work }

@@ -1,5 +1,5 @@
 /** Handles a line of a batch like an HTTP request of its path, as one of the caller of the batch. */
-import type { CallRoute } from '../families/batches/call-line.ts'
+import type { CallRoute } from '../families/batches/parts.ts'
 import type { Peer } from '../http/live.ts'
 
 /** No client is connected. */
@@ -9,8 +9,8 @@ type Handler = { fetch(request: Request, peer: Peer): Promise<Response> }
 
 export const createCallRoute =
   (app: () => Handler): CallRoute =>
-  async ({ path, headers, body, signal, caller }) => {
+  async ({ path, headers, body, signal, caller, exchange }) => {
     const request = new Request(`http://localhost${path}`, { method: 'POST', headers, body, signal })
-    const response = await app().fetch(request, { address: ADDRESS, caller })
+    const response = await app().fetch(request, { address: ADDRESS, caller, ...(exchange && { exchange }) })
     return { status: response.status, headers: response.headers, text: await response.text() }
   }

@@ -8,7 +8,7 @@ import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
 import { type Batches, createBatches } from '../families/batches/batches.ts'
-import type { CallRoute } from '../families/batches/call-line.ts'
+import type { CallRoute } from '../families/batches/parts.ts'
 import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
@@ -180,6 +180,10 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     catalogue,
     call: parts.callRoute,
     callerOf: parts.callerOf,
+    providerOf({ provider, key, model }) {
+      const found = supply.withKey(provider, model, key)
+      return found?.is_key_missing ? undefined : found?.provider
+    },
     settings: () => config().batches,
     clock: storeClock,
     log,

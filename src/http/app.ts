@@ -208,9 +208,8 @@ export function createApp({
     return response
   }
 
-  /** An error in its family's form; in the common form if that cannot be encoded. */
   function bodyOf(error: GatewayError, { request, request_id }: Live, write: Route['encodeError']): unknown {
-    if (!write) return errorBody(error)
+    if (!write) return errorBody(error) // in its family's form otherwise, where it can be encoded
     try {
       return write(error, request_id, request)
     } catch (thrown) {
@@ -222,8 +221,9 @@ export function createApp({
   function ended(context: Live, outcome: Outcome): void {
     live.delete(context)
     context.peer.ended?.(outcome)
-    const { status, arrived } = context
-    onFinished({ context, path: truncated(context.path), status, outcome, total_ms: clock.steady() - arrived })
+    const { status, isCollected } = context
+    const total_ms = clock.steady() - context.arrived
+    if (!isCollected) onFinished({ context, path: truncated(context.path), status, outcome, total_ms })
     if (live.size === 0) empty?.resolve()
   }
 

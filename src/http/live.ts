@@ -7,6 +7,7 @@ import type { Abortable, Follower } from '../kit/abortable.ts'
 import type { Clock } from '../kit/clock.ts'
 import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
+import type { BatchExchange } from '../protocols/shared/batch-exchange.ts'
 import type { Capture } from '../protocols/shared/capture.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -25,6 +26,8 @@ export type Peer = {
   readonly message?: SocketMessage
   /** Whose request it is, where the gateway makes it itself; no connection has one. */
   readonly caller?: Caller
+  /** That request is a line of a batch which a vendor executes. */
+  readonly exchange?: BatchExchange
   /** It has connected to the listener of the admin API. */
   readonly isAdmin?: true
   /** It has connected to the listener of the metrics. */
@@ -114,6 +117,15 @@ export class Live implements Context, Abortable {
     this.#control?.abort(reason)
     const followers = [this.#follower, ...(this.#others ?? [])]
     for (const follower of followers) follower?.handleEvent()
+  }
+
+  get exchange(): BatchExchange | undefined {
+    return this.peer.exchange
+  }
+
+  /** It collects the request of a line for its vendor: no client has made it. */
+  get isCollected(): boolean {
+    return this.exchange !== undefined && this.exchange.result === undefined
   }
 
   get aborted(): boolean {

@@ -35,6 +35,7 @@ export type CatalogueModel = Life & {
   prices: readonly PriceVersion[] | undefined
   /** Undefined: responses are cached only where the request asks for it. */
   cache: ModelCache | undefined
+  has_native_batches: boolean // batches of its vendor execute its lines of batches
   /** Names of the guards of its calls. */
   guards: readonly string[]
   /** Ids of other models, by the reason for which they serve a call. */
@@ -110,6 +111,7 @@ export function catalogueModel({ id, config, targets, prices, created, when_reti
     routing: { ...config.routing },
     prices,
     cache: config.cache,
+    has_native_batches: config.batch === 'native' && targets.some(({ provider }) => provider.batches !== undefined),
     guards: config.guards ?? [],
     fallbacks: Array.isArray(config.fallbacks)
       ? { unavailable: config.fallbacks, context_length: config.fallbacks }

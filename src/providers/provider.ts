@@ -13,6 +13,7 @@ import type { FailCode, Json, RemoteFile } from '../spec/task.ts'
 import type { ThreeDOrder } from '../spec/three-d-request.ts'
 import type { VideoOrder } from '../spec/video-request.ts'
 import type { SpeechProvider, TranscriptionProvider } from './audio.ts'
+import type { BatchProvider } from './batches/batch-provider.ts'
 import type { ProviderHealth } from './health.ts'
 import type { OrderList } from './orders/order-list.ts'
 import type { RealtimeProvider } from './realtime.ts'
@@ -270,6 +271,7 @@ export type Provider = {
   transcription?: TranscriptionProvider
   realtime?: RealtimeProvider
   images?: ImageProvider
+  batches?: BatchProvider // of the vendor; absent where none are known
   /** Its paths that clients call by name; absent where the operator has allowed none. */
   direct?: DirectProvider
   /** Absent where the operator has turned passthrough off. */

@@ -3,6 +3,10 @@ import type { ProviderKind } from '../config/schema/provider-kinds.ts'
 import { canonicalJson } from '../kit/json.ts'
 import { sha256 } from '../kit/secret.ts'
 import type { AiSdkKind } from './ai-sdk/vendors.ts'
+import type { BatchProvider } from './batches/batch-provider.ts'
+import { createContentgenBatches } from './batches/contentgen-batches.ts'
+import { createMessagesBatches } from './batches/messages-batches.ts'
+import { createOpenAiBatches } from './batches/openai-batches.ts'
 import { audioMembers } from './chatcompat/audio.ts'
 import { createChatcompat } from './chatcompat/chatcompat.ts'
 import { createCompatImages } from './chatcompat/images.ts'
@@ -81,11 +85,13 @@ export function createProvider(given: ProviderParts): Provider {
   const otherPassthroughs = whole.chat ? passthroughsOf(kind, preset, parts) : []
   const { calls } = parts.config
   const realtime = realtimeAddress(kind, parts)
+  const batches = batchesOf(kind, parts)
   const { preset: named, base_url, headers, fields, options } = config
   const ruled = {
     ...whole,
     destination: sha256(canonicalJson({ kind, named, base_url, headers, fields, options })).slice(0, 16),
     ...(realtime ? { realtime: connectTo({ ...parts, scrub: transport.scrub }, realtime) } : {}),
+    ...(batches ? { batches } : {}),
     ...(calls ? { callLimits: calls } : {}),
     ...(config.fields?.allow ? { forwarded_fields: config.fields.allow } : {}),
     ...(preset?.takes_routing_fields || isRoutingHost(config.base_url) ? { takes_routing_fields: true as const } : {}),
@@ -95,6 +101,21 @@ export function createProvider(given: ProviderParts): Provider {
     watchDeltas: transport.watchDeltas,
   }
   return ruled.listModels ? { ...ruled, listModels: onlyServed(ruled, ruled.listModels) } : ruled
+}
+
+/** Batches of the vendor; undefined where its API has none that the gateway knows. */
+function batchesOf(kind: ProviderKind, parts: ProviderParts): BatchProvider | undefined {
+  switch (kind) {
+    case 'chatcompat':
+    case 'responses-compat':
+      return createOpenAiBatches({ ...parts, address: addressOf(kind, parts) })
+    case 'messages-compat':
+      return createMessagesBatches({ ...parts, address: messagesSettings(parts) })
+    case 'contentgen-compat':
+      return createContentgenBatches({ ...parts, address: contentgenSettings(parts) })
+    default:
+      return undefined
+  }
 }
 
 /** Where requests to paths by name are sent, with the headers and the key of the kind. Throws an Error for any other kind. */

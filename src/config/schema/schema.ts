@@ -145,6 +145,10 @@ export const ModelConfig = section({
   routing: optional(RoutingConfig),
   rate_limits: rateLimits('What all calls of the model together may use.'),
   cache: optional(ModelCache),
+  batch: oneOf(
+    ['gateway', 'native'],
+    'Who executes its lines of batches: the gateway, each as a call, or a batch of the vendor, at the prices of `service_tiers.batch`. Default gateway.',
+  ),
   guards: guardNames('Names of guards in `guards` that check its requests and answers.'),
   fallbacks: optional({
     ...Fallbacks,

@@ -1,20 +1,12 @@
 /** Calls one line of a batch as a request of its route, and decides what its response means for the line. */
+import { STOPPED } from '../../jobs/job-loop.ts'
 import { isRecord, parseRequestJson } from '../../kit/json.ts'
+import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Batch, BatchLine, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
+import type { Batch, BatchLine, BatchPause, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
 import { oneLine } from './jsonl.ts'
-
-type LineCall = {
-  path: string
-  headers: Record<string, string>
-  body: Uint8Array<ArrayBuffer>
-  signal: AbortSignal
-  caller: Caller
-}
-type LineResponse = { status: number; headers: Pick<Headers, 'get'>; text: string }
-
-/** Handles a line like a request of its path. */
-export type CallRoute = (call: LineCall) => Promise<LineResponse>
+import type { CallRoute, ClaimedBatch, LineCall, LineResponse } from './parts.ts'
 
 /**
  * `ended`: the line has its result. `later`: nothing was sent, and the batch pauses. `interrupted`: the process is being
@@ -54,28 +46,85 @@ export async function callLine(
   }: { batch: Batch; line: BatchLine; text: string; caller: Caller; signal: AbortSignal },
 ): Promise<Called> {
   const request_id = requestIdOf(batch, line)
-  const body = bodyOf(batch, text)
-  if (!body) return { is: 'ended', result: uncalledResult(batch, line, UNREADABLE) }
-  const response = await call({
-    path: batch.endpoint,
-    headers: {
-      ...batch.request.headers,
-      'content-type': 'application/json',
-      'content-length': String(body.length),
-      'x-request-id': request_id,
-    },
-    body,
-    signal,
-    caller,
-  })
+  const request = requestOf(batch, line, text)
+  if (!request) return { is: 'ended', result: uncalledResult(batch, line, UNREADABLE) }
+  const response = await call({ ...request, signal, caller })
   const { status, headers, text: answered } = response
   const answer = { status, text: oneLine(answered), body: parsed(answered), headers, request_id }
   return meaningOf(answer, { batch, line, isStopping: signal.aborted })
 }
 
+type OrderedLine = { line: BatchLine; text: string; caller: Caller }
+
+/** Gets the request of a line as its vendor gets it, into `exchange`. The result: why no line may be collected now. */
+export async function collectLine(
+  claimed: ClaimedBatch,
+  { line, text, caller, exchange }: OrderedLine & { exchange: BatchExchange },
+): Promise<BatchPause | undefined> {
+  const { batch, clock, signal } = claimed
+  const request = requestOf(batch, line, text)
+  if (!request) return undefined
+  const { headers, text: answered } = await claimed.call({ ...request, signal, caller, exchange })
+  if (exchange.collected) return undefined
+  signal.throwIfAborted()
+  const { code, message } = errorOf(parsed(answered))
+  if (code === 'shutting_down') throw STOPPED
+  if (!LATER.includes(code) || code === 'no_available_channel') return undefined
+  return { code, message, until_ms: Math.round(clock.now() + waitOf(headers, { code, attempts: 0 })) }
+}
+
+/** What lasts until somebody does something, and loses nothing: the result is read again. */
+const UNREAD: readonly string[] = [...LATER, 'model_not_found', 'model_not_allowed', 'model_retired', 'invalid_api_key']
+
+/** The result of a line that its vendor has executed. Throws GatewayError where it cannot be read now. */
+export async function readLineResult(
+  { call, batch, signal, log }: ClaimedBatch,
+  { line, text, caller, result }: OrderedLine & { result: NonNullable<BatchExchange['result']> },
+): Promise<LineResult> {
+  const request_id = requestIdOf(batch, line)
+  const exchange: BatchExchange = { entry_id: request_id, result }
+  const request = requestOf(batch, line, text)
+  const response = request && (await call({ ...request, signal, caller, exchange }))
+  signal.throwIfAborted()
+  const body = parsed(response?.text ?? '')
+  if (response && exchange.is_read) {
+    const { status, headers } = response
+    const outcome = status >= 200 && status < 300 ? 'succeeded' : 'errored'
+    const answer = { status, text: oneLine(response.text), body, headers, request_id }
+    const read = resultOf(batch, line, { answer, outcome })
+    return outcome === 'succeeded' ? { ...read, tokens: tokensOf(body) } : read
+  }
+  const { code, message } = errorOf(body)
+  if (code === 'shutting_down') throw STOPPED
+  if (!response || response.status >= 500 || UNREAD.includes(code))
+    throw new GatewayError('server_is_overloaded', `The result of line ${line.line} cannot be read now: ${message}`)
+  // Its request is not valid any more, such as one that names a file which was deleted: better as the vendor has sent it than lost.
+  log.error('result of a batch line was not translated, and is in no ledger', { request_id, error: code })
+  const { status } = result
+  const outcome = status >= 200 && status < 300 ? 'succeeded' : 'errored'
+  const raw = { status, text: oneLine(result.body), body: parsed(result.body), headers: response.headers, request_id }
+  return resultOf(batch, line, { answer: raw, outcome })
+}
+
 /** The same for each attempt: by it the entries of the ledger and the lines are compared. */
-const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pick<BatchLine, 'line'>): string =>
+export const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pick<BatchLine, 'line'>): string =>
   `batch_req_${batch_id.replace(/^(msg)?batch_/, '')}_${line}`
+
+function requestOf(
+  batch: Batch,
+  line: BatchLine,
+  text: string,
+): Pick<LineCall, 'path' | 'headers' | 'body'> | undefined {
+  const body = bodyOf(batch, text)
+  if (!body) return undefined
+  const headers = {
+    ...batch.request.headers,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+    'x-request-id': requestIdOf(batch, line),
+  }
+  return { path: batch.endpoint, headers, body }
+}
 
 /** Undefined: it cannot be read. A line must not end the run of its batch, which would be repeated until it expires. */
 function bodyOf({ api }: Batch, text: string): Buffer<ArrayBuffer> | undefined {
@@ -173,6 +222,13 @@ function resultOf(
     outcome === 'succeeded' ? `{"type":"succeeded","message":${json}}` : `{"type":"errored","error":${json}}`
   return { outcome, kind, text: `{"custom_id":${custom_id},"result":${result}${again}}` }
 }
+
+export const UNKNOWN = {
+  outcome: 'errored',
+  code: 'outcome_unknown',
+  message:
+    'The gateway stopped while this request was executed. It may have been executed and charged; it was not repeated.',
+} as const
 
 type Reason = { outcome: 'errored' | 'canceled' | 'expired'; code: string; message: string }
 

@@ -12,31 +12,37 @@ type CheckParts = {
   api: BatchApi
   endpoint: string
   caller: Caller
-  /** Undefined: models are not checked. */
-  catalogue: Pick<Catalogue, 'require'> | undefined
+  catalogue: Pick<Catalogue, 'require'>
+  /** False: models were checked before. Default true. */
+  checks_models?: boolean
 }
 
 type LineCheck = {
   /** The custom_id of the line, or what is wrong with it. */
   check(line: RawLine): string | Problem
+  /** Whether a batch of its vendor executes lines of one of the models. */
+  hasNative(): boolean
   /** The model of the lines, where all have the same. */
   model(): string | undefined
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-export function createLineCheck({ api, endpoint, caller, catalogue }: CheckParts): LineCheck {
+export function createLineCheck({ api, endpoint, caller, catalogue, checks_models = true }: CheckParts): LineCheck {
   const seen = new Set<string>()
+  let hasNative = false
   /** What is wrong with each model that was named; undefined: nothing. */
   const models = new Map<string | undefined, Problem | undefined>()
   const body_name = api === 'openai' ? 'body' : 'params'
 
   function modelProblem(model: string | undefined): Problem | undefined {
     try {
-      catalogue?.require(model, familyOf(endpoint), caller)
+      const chosen = catalogue.require(model, familyOf(endpoint), caller)
+      if (chosen.model.has_native_batches) hasNative = true
       return undefined
     } catch (thrown) {
       if (!(thrown instanceof GatewayError)) throw thrown
+      if (!checks_models) return undefined
       return { code: thrown.code, message: thrown.message, param: `${body_name}.model` }
     }
   }
@@ -94,6 +100,7 @@ export function createLineCheck({ api, endpoint, caller, catalogue }: CheckParts
       if (typeof value.custom_id === 'string' && seen.size < MOST[api].lines) seen.add(value.custom_id)
       return problem ?? String(value.custom_id)
     },
+    hasNative: () => hasNative,
     model() {
       const [first] = models.keys()
       return models.size === 1 ? first : undefined

@@ -1,6 +1,6 @@
 /** The last steps of a batch: results for the lines that were not called, the files of results, its end, and what is removed. */
 import type { BatchProgress, ResultKind } from '../../store/batches/batch-store.ts'
-import { uncalledResult } from './call-line.ts'
+import { UNKNOWN, uncalledResult } from './call-line.ts'
 import { type ClaimedBatch, saveProgress, secondsOf } from './parts.ts'
 import { inputKeyOf, partsStream, removeParts, storeParts } from './store-parts.ts'
 
@@ -23,13 +23,6 @@ const REASONS = {
     code: 'batch_expired',
     message: 'This request could not be executed before the completion window expired.',
   },
-} as const
-
-const UNKNOWN = {
-  outcome: 'errored',
-  code: 'outcome_unknown',
-  message:
-    'The gateway stopped while this request was executed. It may have been executed and charged; it was not repeated.',
 } as const
 
 /** Lines whose process is gone wait again; where they may not be called again, they end. False: the claim is lost. */
@@ -117,8 +110,8 @@ export async function clean({ batch, store, fileStore, settings, clock, crashHoo
   }
   if (!progress.is_cleaned) {
     while ((await store.deleteLines(batch_id, LINES_PER_DELETE)) === LINES_PER_DELETE);
-    if (request.input_file_id === undefined) await fileStore.remove(inputKeyOf(batch_id))
-    else await removeParts({ store, fileStore }, batch_id)
+    if (request.input_file_id === undefined || progress.has_copy) await fileStore.remove(inputKeyOf(batch_id))
+    if (request.input_file_id !== undefined) await removeParts({ store, fileStore }, batch_id)
   }
   const due_ms = isOver ? clock.now() : kept_until_ms
   await store.save(batch, { progress: { ...progress, is_cleaned: true }, due_ms, release: true })

@@ -3,13 +3,28 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { ByteRange, FileStore } from '../../outputs/outputs.ts'
+import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
+import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchProgress, BatchStore } from '../../store/batches/batch-store.ts'
 import type { Files } from '../files/files.ts'
-import type { CallRoute } from './call-line.ts'
 import type { BatchCrashHook } from './crash-points.ts'
 import type { Slots } from './slots.ts'
+
+export type LineCall = {
+  path: string
+  headers: Record<string, string>
+  body: Uint8Array<ArrayBuffer>
+  signal: AbortSignal
+  caller: Caller
+  /** Set where a vendor executes the line. */
+  exchange?: BatchExchange
+}
+export type LineResponse = { status: number; headers: Pick<Headers, 'get'>; text: string }
+
+/** Handles a line like a request of its path. */
+export type CallRoute = (call: LineCall) => Promise<LineResponse>
 
 type BatchSettings = {
   /** Lines that a process calls at a time. */
@@ -28,6 +43,8 @@ export type BatchParts = {
   files: Pick<Files, 'find' | 'read' | 'write' | 'newId'>
   catalogue: Pick<Catalogue, 'require'>
   call: CallRoute
+  /** The provider of a target, as it is configured now; undefined: it is not. */
+  providerOf(target: BatchTarget): Provider | undefined
   /** The caller that this token makes now; undefined: it was revoked, or its project was disabled. */
   callerOf(token_id: string): Promise<Caller | undefined>
   settings(): BatchSettings
@@ -68,8 +85,8 @@ export async function inputStream(
   { fileStore, files, batch }: Pick<ClaimedBatch, 'fileStore' | 'files' | 'batch'>,
   range?: ByteRange,
 ): Promise<ReadableStream<Uint8Array>> {
-  const { input_file_id, input_key = '' } = batch.request
-  if (input_file_id !== undefined)
+  const { input_file_id, input_key = `batches/${batch.batch_id}/input` } = batch.request
+  if (input_file_id !== undefined && !batch.progress.has_copy)
     return files.read(await files.find(input_file_id, { token_id: batch.token_id }), range)
   const file = await fileStore.open(input_key)
   if (!file) throw new GatewayError('file_not_found', 'The requests of the batch do not exist any more.')

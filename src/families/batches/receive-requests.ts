@@ -1,5 +1,6 @@
 /** Receives the requests of a message batch: each is checked and stored as it arrives, and none is kept in memory. */
 import type { Clock } from '../../kit/clock.ts'
+import { streamOf } from '../../kit/stream-of.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { FileStore } from '../../outputs/outputs.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -7,7 +8,7 @@ import type { Caller } from '../../spec/token.ts'
 import { createLineCheck } from './check-line.ts'
 import { MESSAGES_ENDPOINT, MOST, MOST_LINE_BYTES } from './endpoints.ts'
 import { createSplitter } from './split-requests.ts'
-import { inputKeyOf, streamOf } from './store-parts.ts'
+import { inputKeyOf } from './store-parts.ts'
 
 type Receiving = {
   batch_id: string

@@ -3,6 +3,7 @@ import { LEASE_LOST } from '../../jobs/job-loop.ts'
 import { clean, finish, recoverStarted } from './finish.ts'
 import { type ClaimedBatch, saveProgress } from './parts.ts'
 import { type Ran, runLines } from './run-lines.ts'
+import { type Ordered, runOrders } from './run-orders.ts'
 import { validate } from './validate.ts'
 
 const REVOKED = { code: 'invalid_api_key', message: 'The token of this batch was revoked, or its project disabled.' }
@@ -30,10 +31,24 @@ async function step(claimed: ClaimedBatch): Promise<'lost' | 'ended' | 'cleaned'
     if (validated !== 'ready') return validated === 'failed' ? 'ended' : 'lost'
   }
   if (!(await recoverStarted(claimed))) return 'lost'
+  const ordered = await runOrders(claimed)
+  if (ordered === 'lost') return 'lost'
+  if (ordered !== 'done') return waitForOrders(claimed, ordered)
   if (batch.status === 'cancelling') return end(claimed, 'cancelled')
   if (batch.status === 'finalizing') return end(claimed, batch.progress.ending ?? 'completed')
   const ran = await runLines(claimed)
   return afterLines(claimed, ran)
+}
+
+/** The gateway calls the other lines meanwhile. */
+async function waitForOrders(
+  { batch, store, clock, ...rest }: ClaimedBatch,
+  { until_ms, isOver }: Exclude<Ordered, string>,
+): Promise<'lost' | number> {
+  const ran = isOver ? 'finished' : await runLines({ ...rest, batch, store, clock })
+  const other_ms = ran === 'finished' ? until_ms : typeof ran === 'object' ? ran.until_ms : clock.now()
+  const due_ms = Math.min(until_ms, other_ms)
+  return (await store.save(batch, { due_ms, release: true })) ? due_ms : 'lost'
 }
 
 const isEnded = (status: string) => ['failed', 'completed', 'cancelled', 'expired'].includes(status)

@@ -119,7 +119,7 @@ const RESERVED = {
 const startedOf = ({ line, attempts }: BatchLine) => ({ line, attempts: attempts + 1 })
 
 /** The lines that wait, in order, each with its text. */
-async function* waitingLines(claimed: ClaimedBatch): AsyncGenerator<{ line: BatchLine; text: string }> {
+export async function* waitingLines(claimed: ClaimedBatch): AsyncGenerator<{ line: BatchLine; text: string }> {
   const { batch, store } = claimed
   let after = 0
   for (;;) {
@@ -148,7 +148,7 @@ const utf8 = new TextDecoder()
 const endOf = (line: BatchLine | undefined): number => (line ? line.offset + line.bytes : 0)
 
 /** The bytes from this place up to that one. Throws `file_not_found` where the input is gone. */
-async function readInput(claimed: ClaimedBatch, first: number, end: number): Promise<Buffer> {
+export async function readInput(claimed: ClaimedBatch, first: number, end: number): Promise<Buffer> {
   const stream = await inputStream(claimed, { first, last: end - 1 })
   const pieces: Uint8Array[] = []
   for await (const piece of stream) pieces.push(piece)

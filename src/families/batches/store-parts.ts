@@ -1,4 +1,5 @@
 /** Moves results from the database to parts of a file, so that the database stays small, and reads them again. */
+import { streamOf } from '../../kit/stream-of.ts'
 import type { FileStore } from '../../outputs/outputs.ts'
 import type { BatchPart, BatchStore, ResultKind } from '../../store/batches/batch-store.ts'
 import type { ClaimedBatch } from './parts.ts'
@@ -58,23 +59,6 @@ export async function partsStream(
     }
   }
   return streamOf(bytes())
-}
-
-/** As its reader asks for it. */
-export function streamOf(bytes: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await bytes.next()
-        if (done) controller.close()
-        else controller.enqueue(value)
-      },
-      async cancel() {
-        await bytes.return(undefined)
-      },
-    },
-    { highWaterMark: 0 },
-  )
 }
 
 /** The files first, then their rows: after a failure in between it is repeated. */

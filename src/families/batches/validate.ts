@@ -10,7 +10,7 @@ import { type ClaimedBatch, inputStream, secondsOf } from './parts.ts'
 const MOST_PROBLEMS = 100
 const LINES_PER_WRITE = 1_000
 
-type Read = { total: number; problems: BatchProblem[]; model: string | undefined }
+type Read = { total: number; problems: BatchProblem[]; model: string | undefined; hasNative?: boolean }
 
 /** `lost`: the claim is. */
 export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed' | 'lost'> {
@@ -24,7 +24,9 @@ export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed
     const change = { status: 'failed', progress, total: read.total, due_ms: clock.now(), release: true } as const
     return (await store.save(batch, change)) ? 'failed' : 'lost'
   }
-  const progress = { ...batch.progress, in_progress_at: now, ...(read.model !== undefined && { model: read.model }) }
+  const { model, hasNative } = read
+  const found = { ...(model !== undefined && { model }), ...(!hasNative && { is_ordered: true as const }) }
+  const progress = { ...batch.progress, in_progress_at: now, ...found }
   const change = { progress, total: read.total }
   // It was cancelled meanwhile where this is refused.
   const isSaved = await store.save(batch, { status: 'in_progress', ...change })
@@ -52,8 +54,8 @@ async function readLines(claimed: ClaimedBatch): Promise<Read | undefined> {
   })
   if (input instanceof GatewayError) return failed(input.code, input.message, 'input_file_id')
   // Requests of the Messages API were checked when they arrived: a model that is gone since is the error of its line.
-  const catalogue = api === 'openai' ? claimed.catalogue : undefined
-  const lines = createLineCheck({ api, endpoint, caller, catalogue })
+  const { catalogue } = claimed
+  const lines = createLineCheck({ api, endpoint, caller, catalogue, checks_models: api === 'openai' })
   const problems: BatchProblem[] = []
   let found: NewLine[] = []
   let total = 0
@@ -79,5 +81,5 @@ async function readLines(claimed: ClaimedBatch): Promise<Read | undefined> {
     if (!(await store.addLines(batch, found))) return undefined
     crashHook('batch: lines added')
   }
-  return { total, problems, model: lines.model() }
+  return { total, problems, model: lines.model(), hasNative: lines.hasNative() }
 }

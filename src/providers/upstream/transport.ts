@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
+import { exchanged } from '../../protocols/shared/batch-exchange.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createConnector, type Dial, type Origin, originOf } from './connect.ts'
 import { Exchange } from './exchange.ts'
@@ -100,6 +101,12 @@ export function createTransport(parts: TransportParts): Transport {
 
   return {
     async send(request) {
+      const batched = exchanged(request)
+      if (batched) {
+        const exchange = new Exchange(request, clock)
+        exchange.begin(batched)
+        return await received(exchange)
+      }
       const origin = originFor(request.url)
       if (request.isProbe && origin.isProxied) {
         throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
@@ -119,17 +126,23 @@ export function createTransport(parts: TransportParts): Transport {
       } finally {
         stopWatching?.()
       }
-      const isSuccess = exchange.status >= 200 && exchange.status < 300
-      if (request.refused && !isSuccess) await request.refused(exchange, request.model)
-      const text = request.reads_text && isSuccess ? exchange.wholeText() : undefined
-      if (!text) return exchange
-      try {
-        exchange.keepText(await text)
-        return exchange
-      } catch (thrown) {
-        throw exchange.failed(thrown)
-      }
+      return await received(exchange)
     },
+  }
+}
+
+/** The response as its provider wants it. */
+async function received(exchange: Exchange): Promise<Exchange> {
+  const { request } = exchange
+  const isSuccess = exchange.status >= 200 && exchange.status < 300
+  if (request.refused && !isSuccess) await request.refused(exchange, request.model)
+  const text = request.reads_text && isSuccess ? exchange.wholeText() : undefined
+  if (!text) return exchange
+  try {
+    exchange.keepText(await text)
+    return exchange
+  } catch (thrown) {
+    throw exchange.failed(thrown)
   }
 }
 

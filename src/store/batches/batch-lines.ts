@@ -10,6 +10,8 @@ import type { BatchLinesTable } from './batch-tables.ts'
 const WAITS = 0
 const CALLED = 1
 const ENDED = 2
+/** A batch of its vendor has it, or will have it. */
+const ORDERED = 3
 /** Exactly the conditions of the indexes: SQLite uses them only then. */
 const OPEN = sql<boolean>`state < 2`
 const LOOSE = sql<boolean>`result is not null`
@@ -206,6 +208,50 @@ export function batchLines(engine: Engine): Lines {
             .where('batch_id', '=', batch.batch_id)
             .where('line', 'in', some)
             .execute()
+      }),
+
+    order: (batch, lines) =>
+      owned(batch, async (rows) => {
+        for (const some of chunks([...lines]))
+          await rows
+            .updateTable('batch_lines')
+            .set({ state: ORDERED })
+            .where('batch_id', '=', batch.batch_id)
+            .where('line', 'in', some)
+            .where('state', '=', WAITS)
+            .execute()
+      }),
+
+    async ordered(batch_id, lines) {
+      const found: BatchLine[] = []
+      for (const some of chunks([...lines])) {
+        const rows = await db
+          .selectFrom('batch_lines')
+          .selectAll()
+          .where('batch_id', '=', batch_id)
+          .where('line', 'in', some)
+          .where('state', '=', ORDERED)
+          .execute()
+        found.push(...rows.map(lineOf))
+      }
+      return found
+    },
+
+    closeOrdered: (batch, results) =>
+      owned(batch, async (rows) => {
+        const closed: LineResult[] = []
+        for (const { line, result } of results) {
+          const set = result ? { state: ENDED, kind: result.kind, result: result.text } : { state: WAITS }
+          const ended = await rows
+            .updateTable('batch_lines')
+            .set(set)
+            .where('batch_id', '=', batch.batch_id)
+            .where('line', '=', line)
+            .where('state', '=', ORDERED)
+            .executeTakeFirst()
+          if (result && ended.numUpdatedRows > 0n) closed.push(result)
+        }
+        await count(rows, batch.batch_id, closed)
       }),
 
     async deleteLines(batch_id, limit) {

@@ -1,5 +1,6 @@
 /** Batches as the store keeps them: the batch, its lines, and the parts of files that its results are moved to. */
 import type { AuditDraft } from '../../spec/audit.ts'
+import type { Json } from '../../spec/task.ts'
 
 export const BATCH_STATUSES = [
   'validating',
@@ -39,6 +40,33 @@ export type BatchProblem = { code: string; message: string; param: string | null
 /** Why no line is started now, and until when in unix milliseconds. */
 export type BatchPause = { code: string; message: string; until_ms: number }
 
+/** Lines that a batch of their vendor executes: stored before anything is sent, so that it is created once. */
+export type BatchVendorOrder = {
+  /** Of this order alone: the ids of its lines at the vendor begin with it. */
+  mark: string
+  /** The vendor's name of the model. */
+  model: string
+  /** The path that its lines call, below the base URL of the provider. */
+  path: string
+  lines: number
+  bytes: number
+  /** Which provider, and with which of its keys. */
+  provider: string
+  key: string | null
+  /** `stored`: its lines are. `marked`: they wait no more. `uploaded`: what creating it needs is at the vendor. `sent`: it may exist. `created`: it does. */
+  stage: 'stored' | 'marked' | 'uploaded' | 'sent' | 'created'
+  /** Of the claim that has stored its lines: no other one writes to the same file. */
+  fence: number
+  uploaded?: Json
+  /** When it was first sent, in unix milliseconds. */
+  sent_ms?: number
+  /** At the vendor. */
+  id?: string
+  /** How often it was polled. */
+  polls?: number
+  is_cancelled?: true
+}
+
 /** What is known about the run of a batch; written by the process that has claimed it. Times in unix seconds. */
 export type BatchProgress = {
   model?: string
@@ -52,6 +80,15 @@ export type BatchProgress = {
   reason?: { code: string; message: string }
   problems?: BatchProblem[]
   pause?: BatchPause | undefined
+  /** Batches of vendors that execute lines of it now, and how many there were. */
+  orders?: BatchVendorOrder[]
+  order_count?: number
+  /** The file of the lines of the next one, while it is written. */
+  order_file?: string | undefined
+  /** All lines that vendors execute are in an order. */
+  is_ordered?: true
+  /** The input was copied, since it is read until the results of vendors are there. */
+  has_copy?: true
   output_file_id?: string
   error_file_id?: string
   /** Its lines are deleted, and so are those of its files that nobody reads any more. */
@@ -175,6 +212,13 @@ export type BatchStore = {
   callAgain(batch: Claimed): Promise<boolean>
   /** Gives results to lines that wait or whose outcome is unknown. False if the fence has changed. */
   close(batch: Claimed, results: readonly { line: number; result: LineResult }[]): Promise<boolean>
+
+  /** These lines, of those that wait, are given to a batch of their vendor. False if the fence has changed. */
+  order(batch: Claimed, lines: readonly number[]): Promise<boolean>
+  /** Of these lines those that a batch of their vendor has. */
+  ordered(batch_id: string, lines: readonly number[]): Promise<BatchLine[]>
+  /** Gives them results; without one a line waits again. False if the fence has changed. */
+  closeOrdered(batch: Claimed, results: readonly { line: number; result?: LineResult }[]): Promise<boolean>
 
   /** Results that are not in a part yet: how many, and their size. */
   loose(batch_id: string): Promise<{ lines: number; bytes: number }>

@@ -1,0 +1,226 @@
+/** Puts lines of models with native batches into orders: their requests as the vendor gets them, stored before anything is sent. */
+import { LEASE_LOST } from '../../jobs/job-loop.ts'
+import { isRecord } from '../../kit/json.ts'
+import { streamOf } from '../../kit/stream-of.ts'
+import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
+import type { BatchProvider } from '../../providers/batches/batch-provider.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { BatchPause, BatchVendorOrder } from '../../store/batches/batch-store.ts'
+import { collectLine, requestIdOf } from './call-line.ts'
+import { familyOf } from './endpoints.ts'
+import { linesOf } from './jsonl.ts'
+import { type ClaimedBatch, saveProgress } from './parts.ts'
+import { waitingLines } from './run-lines.ts'
+import { inputKeyOf } from './store-parts.ts'
+
+/** With more models the next ones wait. */
+const MOST_ORDERS = 20
+const LINES_PER_WRITE = 1_000
+const TYPE = 'application/jsonl'
+
+/** `pause`: a budget refuses more of them now. */
+type Collected = 'lost' | { pause: BatchPause | undefined }
+
+export const orderKeyOf = (batch_id: string, { mark, fence }: Pick<BatchVendorOrder, 'mark' | 'fence'>): string =>
+  `batches/${batch_id}/order-${mark}-${fence}`
+
+/** `release` gets what frees the budgets that hold the lines: they do until they were sent. */
+export async function collectOrders(
+  claimed: ClaimedBatch,
+  caller: Caller,
+  release: (() => void)[],
+): Promise<Collected> {
+  const { batch, fileStore } = claimed
+  // What a process has left that died while it wrote.
+  if (batch.progress.order_file !== undefined) await fileStore.remove(batch.progress.order_file)
+  if (!(await copyInput(claimed))) return 'lost'
+  for (const order of batch.progress.orders ?? [])
+    if (order.stage === 'stored' && !(await markLines(claimed, order))) return 'lost'
+  while (!batch.progress.is_ordered) {
+    const orders = batch.progress.orders ?? []
+    if (orders.length >= MOST_ORDERS) break
+    const found = await collectOne(claimed, caller, release)
+    if (found.order) {
+      if (
+        !(await saveProgress(claimed, {
+          orders: [...orders, found.order],
+          order_file: undefined,
+          order_count: (batch.progress.order_count ?? 0) + 1,
+        }))
+      )
+        return 'lost'
+      claimed.crashHook('batch: order stored')
+      if (!(await markLines(claimed, found.order))) return 'lost'
+    }
+    if (found.pause) return { pause: found.pause }
+    if (!found.order && !(await saveProgress(claimed, { is_ordered: true }))) return 'lost'
+    if (claimed.isClosing()) break
+  }
+  return { pause: undefined }
+}
+
+/** Results are read long after the client may have deleted its file. */
+async function copyInput(claimed: ClaimedBatch): Promise<boolean> {
+  const { batch, files, fileStore, signal } = claimed
+  const { input_file_id } = batch.request
+  if (input_file_id === undefined || batch.progress.has_copy) return true
+  const body = await files.read(await files.find(input_file_id, { token_id: batch.token_id }))
+  await fileStore.write(inputKeyOf(batch.batch_id), { content_type: TYPE, body }, signal)
+  return saveProgress(claimed, { has_copy: true })
+}
+
+type FoundOrder = { order?: BatchVendorOrder; pause?: BatchPause }
+type Group = { name: string; target: BatchTarget; path: string; vendor: BatchProvider }
+
+async function collectOne(claimed: ClaimedBatch, caller: Caller, release: (() => void)[]): Promise<FoundOrder> {
+  const { batch, fileStore, signal } = claimed
+  const { batch_id, fence, progress } = batch
+  const mark = `gh${batch_id.replace(/^(msg)?batch_/, '')}x${progress.order_count ?? 0}_`
+  let group: Group | undefined
+  let pause: BatchPause | undefined
+  let [lines, bytes] = [0, 0]
+  const isNative = nativeModels(claimed, caller)
+
+  async function* collected(): AsyncGenerator<Uint8Array> {
+    for await (const { line, text } of waitingLines(claimed)) {
+      if (claimed.isClosing()) return
+      signal.throwIfAborted()
+      const name = modelIn(batch.api, text)
+      if (name === undefined || (group ? name !== group.name : !isNative(name))) continue
+      const exchange: BatchExchange = { entry_id: requestIdOf(batch, line) }
+      pause = await collectLine(claimed, { line, text, caller, exchange })
+      if (pause) return
+      const found = exchange.collected && groupOf(claimed, name, exchange.collected)
+      // What cannot be collected is called by the gateway, which finds what is wrong with it.
+      if (!exchange.collected || !found || (group && !isSame(group, found))) {
+        exchange.release?.()
+        continue
+      }
+      group ??= found
+      const { path } = found
+      const piece = Buffer.from(
+        `${group.vendor.line({ id: `${mark}${line.line}`, path, body: exchange.collected.body })}\n`,
+      )
+      const { most } = group.vendor
+      if (lines === most.lines || bytes + piece.length > most.bytes) {
+        exchange.release?.()
+        return
+      }
+      release.push(() => exchange.release?.())
+      lines++
+      bytes += piece.length
+      yield piece
+    }
+  }
+
+  const pieces = collected()
+  const first = await pieces.next()
+  if (first.done || !group) return { ...(pause && { pause }) }
+  async function* all() {
+    yield first.value as Uint8Array
+    yield* pieces
+  }
+  const key = orderKeyOf(batch_id, { mark, fence })
+  if (!(await saveProgress(claimed, { order_file: key }))) throw LEASE_LOST
+  await fileStore.write(key, { content_type: TYPE, body: streamOf(all()) }, signal)
+  const { target, path } = group
+  const order: BatchVendorOrder = { ...target, mark, fence, path, lines, bytes, stage: 'stored' }
+  return { order, ...(pause && { pause }) }
+}
+
+/** Whether a model has them, as things are configured now. */
+function nativeModels({ batch, catalogue }: ClaimedBatch, caller: Caller): (name: string) => boolean {
+  const known = new Map<string, boolean>()
+  return (name) => {
+    let isNative = known.get(name)
+    if (isNative === undefined) {
+      isNative = hasNativeBatches(catalogue, { name, endpoint: batch.endpoint, caller })
+      known.set(name, isNative)
+    }
+    return isNative
+  }
+}
+
+function hasNativeBatches(
+  catalogue: ClaimedBatch['catalogue'],
+  { name, endpoint, caller }: { name: string; endpoint: string; caller: Caller },
+): boolean {
+  try {
+    return catalogue.require(name, familyOf(endpoint), caller).model.has_native_batches
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return false
+    throw thrown
+  }
+}
+
+function modelIn(api: ClaimedBatch['batch']['api'], text: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    const body = isRecord(value) ? (api === 'openai' ? value.body : value.params) : undefined
+    return isRecord(body) && typeof body.model === 'string' ? body.model : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function groupOf(
+  { providerOf }: ClaimedBatch,
+  name: string,
+  { provider, key, model, url }: NonNullable<BatchExchange['collected']>,
+): Group | undefined {
+  const found = providerOf({ provider, key, model })
+  if (!found?.batches) return undefined
+  const { base_url, accepts } = found.batches
+  const path = url.startsWith(base_url) ? url.slice(base_url.length) : ''
+  return accepts.test(path) ? { name, target: { provider, key, model }, path, vendor: found.batches } : undefined
+}
+
+const isSame = (one: Group, other: Group): boolean =>
+  one.path === other.path &&
+  one.target.provider === other.target.provider &&
+  one.target.key === other.target.key &&
+  one.target.model === other.target.model
+
+/** Its lines wait no more. After a crash it is done again, from what is stored. */
+async function markLines(claimed: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> {
+  for await (const numbers of linesInOrder(claimed, order))
+    if (!(await claimed.store.order(claimed.batch, numbers))) return false
+  return saveOrder(claimed, order, { stage: 'marked' })
+}
+
+/** The numbers of its lines, some at a time. */
+export async function* linesInOrder(claimed: ClaimedBatch, order: BatchVendorOrder): AsyncGenerator<number[]> {
+  const id = new RegExp(`"${order.mark}(\\d+)"`)
+  let numbers: number[] = []
+  for await (const piece of linesOf(await orderStream(claimed, order), { max_line_bytes: Number.POSITIVE_INFINITY })) {
+    for (const { bytes } of piece) {
+      const found = id.exec(Buffer.from(bytes.subarray(0, ID_BYTES)).toString('latin1'))
+      if (found) numbers.push(Number(found[1]))
+    }
+    if (numbers.length < LINES_PER_WRITE) continue
+    yield numbers
+    numbers = []
+  }
+  if (numbers.length > 0) yield numbers
+}
+
+/** The id stands at the beginning of a line. */
+const ID_BYTES = 200
+
+export async function orderStream({ fileStore, batch }: ClaimedBatch, order: BatchVendorOrder) {
+  const file = await fileStore.open(orderKeyOf(batch.batch_id, order))
+  if (!file) throw new Error(`The lines of an order of ${batch.batch_id} do not exist any more.`)
+  return file.body()
+}
+
+/** `undefined`: it has ended. */
+export async function saveOrder(
+  claimed: ClaimedBatch,
+  order: BatchVendorOrder,
+  change: Partial<BatchVendorOrder> | undefined,
+): Promise<boolean> {
+  Object.assign(order, change)
+  const orders = (claimed.batch.progress.orders ?? []).filter((one) => change || one.mark !== order.mark)
+  return saveProgress(claimed, { orders: orders.map((one) => (one.mark === order.mark ? order : one)) })
+}

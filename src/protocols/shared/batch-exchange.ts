@@ -1,0 +1,59 @@
+/** Takes the place of a provider's HTTP for lines of batches that the vendor executes: collects their requests, and reads their results. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { GatewayError } from '../../spec/error.ts'
+
+/** Which target gets the line. */
+export type BatchTarget = { provider: string; key: string | null; model: string }
+
+/** One object for each call of a line. */
+export type BatchExchange = {
+  /** Of its entry in the ledger: the same, however often its result is read. */
+  readonly entry_id: string
+  /** What the vendor has answered. Absent: the request is collected. */
+  readonly result?: BatchTarget & { status: number; body: string }
+  /** The request, once it was collected. */
+  collected?: BatchTarget & { url: string; body: string }
+  /** Whether the result was read: an error is then that of the vendor, and not of the gateway before it. */
+  is_read?: true
+  /** Releases what budgets hold for a collected line. */
+  release?(): void
+}
+
+const storage = new AsyncLocalStorage<{ exchange: BatchExchange; target: BatchTarget }>()
+/** Calls within an exchange: where there are none, requests to providers look no further. */
+let open = 0
+
+/** Requests to the target within this work are not sent. */
+export async function withExchange<T>(
+  exchange: BatchExchange,
+  target: BatchTarget,
+  work: () => Promise<T>,
+): Promise<T> {
+  open++
+  try {
+    return await storage.run({ exchange, target }, work)
+  } finally {
+    open--
+  }
+}
+
+/** The response to a request that is not sent. Throws where it was collected. Undefined: it is to be sent, as nearly always. */
+export function exchanged({ url, body }: { url: string; body?: unknown }): Response | undefined {
+  const current = open === 0 ? undefined : storage.getStore()
+  if (!current) return undefined
+  const { exchange, target } = current
+  const { result } = exchange
+  if (result) {
+    exchange.is_read = true
+    return new Response(result.body, { status: result.status, headers: { 'content-type': 'application/json' } })
+  }
+  if (exchange.collected || typeof body !== 'string') throw NOT_COLLECTED
+  exchange.collected = { ...target, url, body }
+  throw COLLECTED
+}
+
+export const COLLECTED = new GatewayError('internal_error', 'The request was collected for a batch of its vendor.')
+const NOT_COLLECTED = new GatewayError(
+  'unsupported_value',
+  'A batch of the vendor takes one JSON request for each line.',
+)

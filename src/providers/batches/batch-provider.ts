@@ -1,0 +1,54 @@
+/** The contract of a vendor's batches: an order of many lines, which is created once, polled, and whose results are read. */
+import type { Json } from '../../spec/task.ts'
+
+/** One order, as it is stored before anything is sent. */
+type BatchOrder = {
+  /** Of this order alone: every id of its lines begins with it. */
+  mark: string
+  /** The vendor's name of the model. */
+  model: string
+  /** The path that its lines call, below the base URL of the provider. */
+  path: string
+  lines: number
+  bytes: number
+}
+
+/** What the vendor says of an order that was created. `problem`: why it has executed none of its lines. */
+export type BatchState = { is: 'running' } | { is: 'ended'; problem?: string }
+
+/** What has become of a line; `status` and `body` as of one call. */
+export type VendorResult = { id: string } & (
+  | { is: 'answered'; status: number; body: string }
+  | { is: 'not executed'; why: 'canceled' | 'expired' | 'errored'; message: string }
+)
+
+export type BatchLine = { id: string; path: string; body: string }
+/** The stored lines of an order, as JSONL in the form of `line`. */
+type OrderLines = () => Promise<ReadableStream<Uint8Array>>
+
+/** All methods throw GatewayError; one with `detail.accepted: 'no'` says of `create` that no order was created. */
+export type BatchProvider = {
+  base_url: string
+  /** Paths below it whose requests may be lines. */
+  accepts: RegExp
+  most: { lines: number; bytes: number }
+  line(line: BatchLine): string
+  /** What `create` needs of the vendor. After a crash it is done again, which costs nothing. */
+  upload(order: BatchOrder, lines: OrderLines, signal: AbortSignal): Promise<Json>
+  /** Creates the order; the result is its id at the vendor. */
+  create(order: BatchOrder, uploaded: Json, lines: OrderLines, signal: AbortSignal): Promise<string>
+  /**
+   * Looks for the order after a crash, by what was uploaded or by its mark; `since`: unix seconds before it was sent.
+   * `unsure`: one that may be it does not show enough yet. `absent`: none of the list is it.
+   */
+  find(
+    order: BatchOrder,
+    uploaded: Json,
+    since: number,
+    signal: AbortSignal,
+  ): Promise<{ id: string } | 'absent' | 'unsure'>
+  state(id: string, signal: AbortSignal): Promise<BatchState>
+  cancel(id: string, signal: AbortSignal): Promise<void>
+  /** In any order. Lines of an ended order that are missing were not executed. */
+  results(id: string, signal: AbortSignal): AsyncGenerator<VendorResult>
+}

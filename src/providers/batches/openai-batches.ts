@@ -1,0 +1,181 @@
+/**
+ * Batches in the form of OpenAI's API, which Azure OpenAI and Groq have too, and in those of Mistral and Together: a file of
+ * lines is uploaded, and a batch is created of it. No two uploads have the same id, so a batch is found by that of its file.
+ */
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { type BatchClientParts, createBatchClient, formOf } from './batch-client.ts'
+import type { BatchLine, BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
+
+/** How a vendor differs, each read on 2026-11-28. */
+type Dialect = {
+  most: { lines: number; bytes: number }
+  upload: string
+  fields(mark: string): Record<string, string>
+  batches: string
+  create(order: { file: string; url: string; model: string; mark: string }): JsonRecord
+  /** A line without its method and URL. */
+  is_short?: true
+  input(batch: JsonRecord): unknown
+  names: { output: string; error: string }
+}
+
+const MEGABYTE = 1_000_000
+const OPENAI: Dialect = {
+  most: { lines: 50_000, bytes: 200 * MEGABYTE },
+  upload: '/files',
+  fields: () => ({ purpose: 'batch' }),
+  batches: '/batches',
+  create: ({ file, url, mark }) => ({
+    input_file_id: file,
+    endpoint: url,
+    completion_window: '24h',
+    metadata: { gatehouse_order: mark },
+  }),
+  input: ({ input_file_id }) => input_file_id,
+  names: { output: 'output_file_id', error: 'error_file_id' },
+}
+
+/** By the host of the base URL. */
+const DIALECTS: Record<string, Dialect> = {
+  // https://docs.mistral.ai/capabilities/batch
+  'api.mistral.ai': {
+    ...OPENAI,
+    batches: '/batch/jobs',
+    create: ({ file, url, model, mark }) => ({
+      input_files: [file],
+      endpoint: url,
+      model,
+      timeout_hours: 24,
+      metadata: { gatehouse_order: mark },
+    }),
+    is_short: true,
+    input: ({ input_files }) => (Array.isArray(input_files) ? input_files[0] : undefined),
+    names: { output: 'output_file', error: 'error_file' },
+  },
+  // https://docs.together.ai/docs/batch-inference
+  'api.together.xyz': {
+    ...OPENAI,
+    most: { lines: 50_000, bytes: 100 * MEGABYTE },
+    upload: '/files/upload',
+    fields: (mark) => ({ purpose: 'batch-api', file_name: `${mark}.jsonl` }),
+    create: ({ file, url }) => ({ input_file_id: file, endpoint: url, completion_window: '24h' }),
+    is_short: true,
+  },
+}
+
+const FAILED = ['failed']
+const ENDED = ['completed', 'success', 'expired', 'timeout_exceeded', 'cancelled', ...FAILED]
+const LISTED = 100
+const MOST_PAGES = 20
+
+/** `base_url` decides the dialect. */
+export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
+  const client = createBatchClient(parts)
+  const dialect = DIALECTS[new URL(parts.address.base_url).hostname] ?? OPENAI
+  const { batches, names } = dialect
+  /** Lines and batches name the path of the API, with its version, whatever the base URL is. */
+  const urlOf = (path: string) => `/v1${path}`
+  const textIn = (value: unknown): string => {
+    if (typeof value === 'string' && value !== '') return value
+    throw client.notUnderstood()
+  }
+  /** Together puts it into a member when it is created. */
+  const batchIn = (payload: JsonRecord): JsonRecord => (isRecord(payload.job) ? payload.job : payload)
+  const one = async (id: string, signal: AbortSignal) =>
+    batchIn(await client.json({ path: `${batches}/${encodeURIComponent(id)}`, signal }))
+
+  async function* listed(signal: AbortSignal): AsyncGenerator<JsonRecord[]> {
+    let last = ''
+    for (let page = 0; page < MOST_PAGES; page++) {
+      const isPaged = batches !== '/batches' // Mistral's pages have numbers
+      const query = isPaged ? `?page=${page}&page_size=${LISTED}` : `?limit=${LISTED}${last && `&after=${last}`}`
+      const response = await client.send({ path: batches, query, signal })
+      const payload = parseJson(await response.text())
+      // Together's list is a bare one.
+      const data = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
+      if (data === null && isPaged) return
+      if (!Array.isArray(data)) throw client.notUnderstood()
+      const found = data.filter(isRecord)
+      yield found
+      const id = found.at(-1)?.id
+      if (Array.isArray(payload) || found.length < LISTED || typeof id !== 'string') return
+      last = encodeURIComponent(id)
+    }
+    throw client.notUnderstood() // so many since: nothing is known of one that is missing
+  }
+
+  async function* resultsIn(file: unknown, signal: AbortSignal): AsyncGenerator<VendorResult> {
+    if (typeof file !== 'string' || file === '') return
+    const lines = client.lines({ path: `/files/${encodeURIComponent(file)}/content`, signal })
+    for await (const line of lines) {
+      const result = resultOf(line)
+      if (!result) throw client.notUnderstood()
+      yield result
+    }
+  }
+
+  return {
+    base_url: parts.address.base_url,
+    accepts: /^\/(chat\/completions|responses|embeddings|completions|moderations)$/,
+    most: dialect.most,
+    line({ id, path, body }: BatchLine) {
+      const rest = dialect.is_short ? '' : `"method":"POST","url":${JSON.stringify(urlOf(path))},`
+      return `{"custom_id":${JSON.stringify(id)},${rest}"body":${body}}`
+    },
+    async upload({ mark, bytes }, lines, signal) {
+      const form = await formOf(dialect.fields(mark), { name: `${mark}.jsonl`, bytes, body: await lines() })
+      return textIn((await client.json({ ...form, path: dialect.upload, signal })).id)
+    },
+    async create({ mark, model, path }, file, _, signal) {
+      const body = dialect.create({ file: String(file), url: urlOf(path), model, mark })
+      return textIn(batchIn(await client.json({ path: batches, body, signal })).id)
+    },
+    async find(_, file, since, signal) {
+      for await (const page of listed(signal)) {
+        const found = page.find((batch) => dialect.input(batch) === file)
+        if (found) return { id: textIn(found.id) }
+        if (page.some(({ created_at }) => typeof created_at === 'number' && created_at < since)) return 'absent'
+      }
+      return 'absent'
+    },
+    async state(id, signal): Promise<BatchState> {
+      const batch = await one(id, signal)
+      const status = textIn(batch.status).toLowerCase()
+      if (!ENDED.includes(status)) return { is: 'running' }
+      const isEmpty = !batch[names.output] && !batch[names.error]
+      return { is: 'ended', ...(FAILED.includes(status) && isEmpty && { problem: problemIn(batch) }) }
+    },
+    async cancel(id, signal) {
+      await client.send({ method: 'POST', path: `${batches}/${encodeURIComponent(id)}/cancel`, signal })
+    },
+    async *results(id, signal) {
+      const batch = await one(id, signal)
+      yield* resultsIn(batch[names.output], signal)
+      yield* resultsIn(batch[names.error], signal)
+    },
+  }
+}
+
+function problemIn({ errors, error }: JsonRecord): string {
+  const list = isRecord(errors) ? errors.data : errors
+  const first = Array.isArray(list) ? list.find(isRecord) : undefined
+  return typeof first?.message === 'string' ? first.message : typeof error === 'string' ? error : 'The batch failed.'
+}
+
+const NOT_EXECUTED: Record<string, 'expired' | 'canceled'> = { batch_expired: 'expired', batch_cancelled: 'canceled' }
+
+function resultOf({ custom_id: id, response, error }: JsonRecord): VendorResult | undefined {
+  if (typeof id !== 'string') return undefined
+  if (isRecord(response) && response.body !== undefined && response.body !== null) {
+    const status = typeof response.status_code === 'number' ? response.status_code : 200
+    return { id, is: 'answered', status, body: JSON.stringify(response.body) }
+  }
+  const { code, message } = isRecord(error) ? error : {}
+  const why = NOT_EXECUTED[String(code)] ?? 'errored'
+  return {
+    id,
+    is: 'not executed',
+    why,
+    message: typeof message === 'string' ? message : 'The provider did not execute it.',
+  }
+}
