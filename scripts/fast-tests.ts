@@ -33,6 +33,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/clients-page.test.ts': 2,
   'test/clients-suites.test.ts': 3, // starts processes
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
+  'test/mcp-transports.test.ts': 15, // starts programs
   'test/mcp-agents.test.ts': 15, // starts real coding agents, where they are installed
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,

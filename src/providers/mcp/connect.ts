@@ -75,10 +75,19 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
   if (!config) return simulated(parts)
   const { StreamableHTTPClientTransport, SSEClientTransport } = await sdk()
   if (config.command !== undefined) return program(config.command, parts)
-  const fetch = createUpstreamFetch({ name, config, transport, limits, onStreamEnd })
-  if (config.sse !== undefined) return new SSEClientTransport(new URL(config.sse), { fetch })
-  const http = new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
-  return http
+  const fetch = createUpstreamFetch({
+    name,
+    config,
+    transport,
+    limits,
+    onStreamEnd,
+    onAnswersEnd: () => void made.close().catch(() => {}),
+  })
+  const made: McpTransport =
+    config.sse === undefined
+      ? new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
+      : new SSEClientTransport(new URL(config.sse), { fetch })
+  return made
 
   /** Without a result the request would wait until its timeout: the SDK reports the end of a stream to nobody. */
   function onStreamEnd(id: unknown, thrown: unknown): void {
@@ -88,7 +97,7 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
         : `The MCP server "${name}" closed its response before the result.`
     const error = { code: -32000, message, data: STREAM_END }
     // A result that has just arrived is first; of a request that has one, this is ignored.
-    clock.after(STREAM_END_MILLISECONDS, () => http.onmessage?.({ jsonrpc: '2.0', id: id as string, error }))
+    clock.after(STREAM_END_MILLISECONDS, () => made.onmessage?.({ jsonrpc: '2.0', id: id as string, error }))
   }
 }
 

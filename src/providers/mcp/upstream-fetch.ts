@@ -13,6 +13,8 @@ type FetchParts = {
   limits: UpstreamLimits
   /** The events of a request have ended, by what has failed; its result may be missing. */
   onStreamEnd(request_id: unknown, thrown: unknown): void
+  /** The stream on which a server of HTTP+SSE answers has ended: no request that is open gets a result. */
+  onAnswersEnd(): void
 }
 
 /** The limits of a server, defaults filled in. */
@@ -33,7 +35,14 @@ const STREAM_IDLE_SECONDS = 3_600
 /** How many messages of the greatest size one response may have: progress, and the result. */
 const MESSAGES_OF_ONE_RESPONSE = 4
 
-export function createUpstreamFetch({ name, config, transport, limits, onStreamEnd }: FetchParts): PackageFetch {
+export function createUpstreamFetch({
+  name,
+  config,
+  transport,
+  limits,
+  onStreamEnd,
+  onAnswersEnd,
+}: FetchParts): PackageFetch {
   const origin = URL.parse(config.url ?? config.sse ?? '')?.origin
   const own: Record<string, string> = {
     ...config.headers,
@@ -64,7 +73,10 @@ export function createUpstreamFetch({ name, config, transport, limits, onStreamE
     if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) return response
     const total = isStream ? Number.POSITIVE_INFINITY : MESSAGES_OF_ONE_RESPONSE * limits.max_bytes
     const request_id = isStream ? undefined : memberOf(parseJson(String(init.body)), 'id')
-    const onEnd = (thrown?: unknown) => void (request_id === undefined || onStreamEnd(request_id, thrown))
+    const onEnd = (thrown?: unknown) => {
+      if (request_id !== undefined) onStreamEnd(request_id, thrown)
+      else if (config.sse !== undefined) onAnswersEnd()
+    }
     const body = boundedEvents(response.body, { name, most: limits.max_bytes, total, onEnd })
     return new Response(body, { status: response.status, headers: response.headers })
   })

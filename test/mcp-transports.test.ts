@@ -1,0 +1,146 @@
+/** MCP servers that are programs, and those of the older transport HTTP+SSE: real processes and streams. */
+import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
+import { join } from 'node:path'
+import { DEFAULT_MCP } from '../src/config/config.ts'
+import type { McpServerConfig } from '../src/config/schema/mcp-schema.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { startGateway, type TestGateway } from './kit/gateway.ts'
+import { type McpClient, mcpClient } from './kit/mcp.ts'
+import { type SseServer, startSseServer } from './kit/mcp-sse-server.ts'
+
+let gateway: TestGateway | undefined
+let client: McpClient | undefined
+afterEach(async () => {
+  await client?.close()
+  await gateway?.[Symbol.asyncDispose]()
+  gateway = undefined
+})
+
+async function open(server: McpServerConfig): Promise<McpClient> {
+  gateway = await startGateway(
+    { sandbox: false, mcp: { ...DEFAULT_MCP, servers: { p: server } } },
+    { clock: systemClock },
+  )
+  client = await mcpClient(gateway)
+  return client
+}
+
+const call = async (opened: McpClient, name: string) => {
+  const result = await opened.callTool({ name: `p__${name}`, arguments: {} })
+  const { content, isError = false } = result as { content: { text: string }[]; isError?: boolean }
+  return { text: content[0]?.text ?? '', isError }
+}
+
+describe('a program', () => {
+  const program: McpServerConfig = {
+    command: process.execPath,
+    args: [join(import.meta.dir, 'kit/mcp-program.ts')],
+    env: { MY_KEY: 'a-secret-of-the-program' },
+    call_seconds: 5,
+    max_result_bytes: 1_000_000,
+  }
+
+  it('gets its own variables and a few of the system, and none of the gateway', async () => {
+    process.env.GATEHOUSE_TEST_SECRET = 'secret-of-the-gateway'
+    const opened = await open(program)
+    const { text } = await call(opened, 'environment')
+    delete process.env.GATEHOUSE_TEST_SECRET
+    const names = Object.keys(JSON.parse(text) as object)
+    expect(names).toContain('MY_KEY')
+    expect(text).not.toContain('secret-of-the-gateway')
+    const known = ['MY_KEY', 'HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER']
+    expect(names.filter((name) => !known.includes(name) && !/^(BUN|_|PWD|OLDPWD|SHLVL)/.test(name))).toEqual([])
+  })
+
+  it('has its lines logged without its secrets', async () => {
+    await call(await open(program), 'process')
+    expect(gateway?.logged()).toContain('started with ***')
+    expect(gateway?.logged()).not.toContain('a-secret-of-the-program')
+  })
+
+  it('that dies ends the call at once, and is started again for the next one', async () => {
+    const opened = await open(program)
+    const first = await call(opened, 'process')
+    expect(await call(opened, 'die')).toMatchObject({ isError: true })
+    const second = await call(opened, 'process')
+    expect(second.isError).toBe(false)
+    expect(second.text).not.toBe(first.text)
+  })
+
+  it('that hangs ends the call after call_seconds, and others go on', async () => {
+    const opened = await open({ ...program, call_seconds: 1 })
+    const hanging = call(opened, 'wait')
+    expect((await call(opened, 'process')).isError).toBe(false)
+    expect((await hanging).isError).toBe(true)
+    expect((await call(opened, 'process')).isError).toBe(false)
+  })
+
+  it('that sends more than max_result_bytes, or what is no message, ends the call', async () => {
+    const opened = await open(program)
+    expect(await call(opened, 'large')).toMatchObject({ isError: true })
+    expect((await call(opened, 'process')).isError).toBe(false)
+    expect(await call(opened, 'flood')).toMatchObject({ isError: true })
+    expect((await call(opened, 'process')).isError).toBe(false)
+  })
+
+  it('that cannot be started is reported', async () => {
+    const opened = await open({ command: '/does/not/exist' })
+    await expect(opened.listTools()).resolves.toMatchObject({ tools: [] })
+  })
+
+  it('ends with the gateway', async () => {
+    const opened = await open(program)
+    const id = Number((await call(opened, 'process')).text)
+    await gateway?.[Symbol.asyncDispose]()
+    gateway = undefined
+    const isAlive = () => {
+      try {
+        return process.kill(id, 0)
+      } catch {
+        return false
+      }
+    }
+    while (isAlive()) await new Promise((resolve) => setTimeout(resolve, 10))
+  })
+})
+
+describe('a server of HTTP+SSE', () => {
+  let server: SseServer
+  beforeEach(() => {
+    server = startSseServer()
+  })
+  afterEach(() => server.stop())
+
+  it('is listed and called', async () => {
+    const opened = await open({ sse: server.url })
+    expect(await call(opened, 'act')).toEqual({ text: 'done', isError: false })
+  })
+
+  it('that hangs ends the call after call_seconds', async () => {
+    const opened = await open({ sse: server.url, call_seconds: 1 })
+    await call(opened, 'act')
+    server.answer = undefined
+    expect(await call(opened, 'act')).toMatchObject({ isError: true })
+  })
+
+  it('whose stream was cut is connected to again', async () => {
+    const opened = await open({ sse: server.url, call_seconds: 5 })
+    await call(opened, 'act')
+    server.answer = () => {
+      server.cut()
+      return {}
+    }
+    expect(await call(opened, 'act')).toEqual({ text: 'The MCP server "p" closed its connection.', isError: true })
+    server.answer = () => ({ content: [{ type: 'text', text: 'again' }] })
+    expect(await call(opened, 'act')).toEqual({ text: 'again', isError: false })
+    expect(server.opened).toBe(2)
+  })
+
+  it('that sends too much ends the call', async () => {
+    const opened = await open({ sse: server.url, call_seconds: 5, max_result_bytes: 100_000 })
+    server.answer = () => ({ content: [{ type: 'text', text: 'x'.repeat(1_000_000) }] })
+    expect(await call(opened, 'act')).toMatchObject({ isError: true })
+    server.answer = () => ({ content: [{ type: 'text', text: 'small' }] })
+    expect(await call(opened, 'act')).toMatchObject({ text: 'small' })
+  })
+})
