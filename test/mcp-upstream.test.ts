@@ -145,6 +145,65 @@ describe('a server over Streamable HTTP', () => {
   })
 })
 
+describe('a server with OAuth', () => {
+  const SECRET = 'a-secret-of-the-client'
+  let granted: { headers: Headers; body: string }[]
+  let issuer: ReturnType<typeof Bun.serve>
+  let refusal: Response | undefined
+  beforeEach(() => {
+    granted = []
+    refusal = undefined
+    issuer = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        granted.push({ headers: request.headers, body: await request.text() })
+        return refusal ?? Response.json({ access_token: `token-number-${granted.length}`, expires_in: 3600 })
+      },
+    })
+  })
+  afterEach(() => issuer.stop(true))
+  const startWithOAuth = async () => {
+    const oauth = {
+      token_url: `http://127.0.0.1:${issuer.port}/token`,
+      client_id: 'gate:house',
+      client_secret: SECRET,
+      scope: 'tools',
+    }
+    const mcp = { ...DEFAULT_MCP, servers: { v: { url: vendor.url, oauth } } }
+    gateway = await startGateway({ sandbox: false, mcp }, { clock: systemClock })
+    return gateway
+  }
+
+  it('gets a token of client credentials, one for all requests', async () => {
+    await using client = await mcpClient(await startWithOAuth())
+    vendor.answer = () => say('your token is token-number-1')
+    const results = await Promise.all([client.callTool(act), client.callTool(act)])
+    expect(granted).toHaveLength(1)
+    expect(granted[0]?.headers.get('authorization')).toBe(`Basic ${btoa(`gate%3Ahouse:${SECRET}`)}`)
+    expect(granted[0]?.body).toBe('grant_type=client_credentials&scope=tools')
+    expect(vendor.headers.at(-1)?.get('authorization')).toBe('Bearer token-number-1')
+    expect(JSON.stringify(results)).not.toContain('token-number-1')
+  })
+
+  it('gets a new token when the server refuses the old one', async () => {
+    await using client = await mcpClient(await startWithOAuth())
+    await client.callTool(act)
+    vendor.intercept = (request) =>
+      request.headers.get('authorization') === 'Bearer token-number-1' ? new Response(null, { status: 401 }) : undefined
+    expect(await client.callTool(act)).toMatchObject({ content: [{ text: 'done' }] })
+    expect(vendor.headers.at(-1)?.get('authorization')).toBe('Bearer token-number-2')
+  })
+
+  it('whose issuer refuses is reported without its secrets', async () => {
+    refusal = Response.json({ error: 'invalid_client', error_description: SECRET }, { status: 401 })
+    await using client = await mcpClient(await startWithOAuth(), { path: '/mcp/v' })
+    const listing = client.listTools()
+    await expect(listing).rejects.toMatchObject({ message: expect.stringContaining('(invalid_client)') })
+    expect(gateway?.logged()).not.toContain(SECRET)
+  })
+})
+
 describe('what a token may use', () => {
   it('is less with allow, deny, and the models and families of the token', async () => {
     vendor.tools = [tool('get_a'), tool('get_b'), tool('put_c')]

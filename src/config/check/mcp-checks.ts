@@ -25,7 +25,12 @@ export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
       const problem = server[way] === undefined ? undefined : addressProblem(server[way])
       if (problem) report(problem, way)
     }
-    const strange = 'command' in server ? (['key', 'headers'] as const) : (['args', 'env'] as const)
+    if (server.oauth) {
+      if ('key' in server) report('has both key and oauth; keep one of them')
+      const problem = addressProblem(server.oauth.token_url)
+      if (problem) problems.push({ path: [...path, 'oauth', 'token_url'], part: 'value', message: problem })
+    }
+    const strange = 'command' in server ? (['key', 'headers', 'oauth'] as const) : (['args', 'env'] as const)
     for (const member of strange) {
       if (member in server) report(`does not belong to a server with ${ways[0] ?? 'an address'}`, member)
     }

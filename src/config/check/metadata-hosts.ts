@@ -48,6 +48,10 @@ function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers
     ...Object.entries(mcp?.servers ?? {}).flatMap(([name, server]) =>
       (['url', 'sse'] as const).map((way) => ({ path: ['mcp', 'servers', name, way], text: server?.[way] })),
     ),
+    ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
+      path: ['mcp', 'servers', name, 'oauth', 'token_url'],
+      text: server?.oauth?.token_url,
+    })),
   ]
 }
 

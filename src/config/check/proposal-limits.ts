@@ -34,6 +34,7 @@ export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'telemetry.otlp', members: ['endpoint'] },
   { section: 'alerts.email', members: ['host', 'port'] },
   { section: 'admin.oidc', members: ['issuer'] },
+  { section: 'mcp.servers.*.oauth', members: ['token_url'] },
   { section: 'mcp.servers.*', members: ['url', 'sse', 'command', 'args'] },
 ]
 

@@ -16,6 +16,8 @@ export const SECRET_PLACES = [
   'mcp.servers.*.env.*',
   'mcp.servers.*.headers.*',
   'mcp.servers.*.key',
+  'mcp.servers.*.oauth.client_secret',
+  'mcp.servers.*.oauth.refresh_token',
   'outputs.s3.access_key_id',
   'outputs.s3.secret_access_key',
   'providers.*.headers.*',

@@ -21,6 +21,8 @@ const LOCATIONS = [
   'admin.oidc.issuer',
   'admin.oidc.client_id',
   'admin.oidc.redirect_uri',
+  'mcp.servers.*.oauth.client_id',
+  'mcp.servers.*.oauth.token_url',
   'mcp.servers.*.sse',
   'mcp.servers.*.url',
   'metrics.host',

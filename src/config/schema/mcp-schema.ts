@@ -14,6 +14,18 @@ const McpTool = section({
   rate_limits: rateLimits('What all calls of the tool together may use.'),
 })
 
+const McpOAuth = section(
+  {
+    token_url: Type.String({ description: 'Where tokens are granted.' }),
+    client_id: Type.String({ minLength: 1, description: 'The gateway at the issuer.' }),
+    client_secret: Type.String({ minLength: 1, description: 'Its secret.' }),
+    scope: text('Such as `tools.read tools.call`.'),
+    resource: text('Of RFC 8707, such as the address of the server.'),
+    refresh_token: text({ minLength: 1 }, 'Uses the grant of this token, in place of `client_credentials`.'),
+  },
+  'The gateway gets tokens of the server by OAuth 2.0, in place of `key`.',
+)
+
 const McpServer = section({
   url: text('Address of a server that speaks Streamable HTTP.'),
   sse: text('Address of a server that speaks the older HTTP+SSE transport.'),
@@ -24,6 +36,7 @@ const McpServer = section({
   args: list(Type.String(), 'Its arguments.'),
   env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
   key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`, such as ${NAME} or ${file:path}.'),
+  oauth: optional(McpOAuth),
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
   allow: list(Type.String(), 'Only these tools, such as `get_*`. Default: all.'),
   deny: list(Type.String(), 'Not these tools.'),

@@ -80,6 +80,7 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
     config,
     transport,
     limits,
+    clock,
     onStreamEnd,
     onAnswersEnd: () => void made.close().catch(() => {}),
   })

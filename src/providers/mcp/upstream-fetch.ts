@@ -1,16 +1,19 @@
 /** The `fetch` of an MCP client: over the gateway's transport, to the address of its server only, with bounded messages. */
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import type { Timeouts } from '../../config/schema/schema.ts'
+import type { Clock } from '../../kit/clock.ts'
 import { memberOf, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from '../upstream/transport.ts'
 import { asFetch, createTransportFetch, type PackageFetch } from '../upstream/transport-fetch.ts'
+import { createAccessToken } from './access-token.ts'
 
 type FetchParts = {
   name: string
   config: McpServerConfig
   transport: Transport
   limits: UpstreamLimits
+  clock: Clock
   /** The events of a request have ended, by what has failed; its result may be missing. */
   onStreamEnd(request_id: unknown, thrown: unknown): void
   /** The stream on which a server of HTTP+SSE answers has ended: no request that is open gets a result. */
@@ -40,6 +43,7 @@ export function createUpstreamFetch({
   config,
   transport,
   limits,
+  clock,
   onStreamEnd,
   onAnswersEnd,
 }: FetchParts): PackageFetch {
@@ -56,7 +60,11 @@ export function createUpstreamFetch({
     total_seconds: seconds,
   }
 
-  return asFetch(async (input, init = {}) => {
+  const { oauth } = config
+  const token = oauth && createAccessToken({ name, oauth, transport, timeouts, clock })
+
+  async function send(input: string | URL | Request, init: RequestInit): Promise<Response> {
+    const bearer = await token?.current()
     const isStream = (init.method ?? 'GET') === 'GET'
     const { fetch } = createTransportFetch({
       provider: name,
@@ -67,9 +75,12 @@ export function createUpstreamFetch({
       stream: true,
       max_bytes: limits.max_bytes,
       route: ({ url, headers }) =>
-        URL.parse(url)?.origin === origin ? { url, headers: { ...headers, ...own } } : undefined,
+        URL.parse(url)?.origin === origin
+          ? { url, headers: { ...headers, ...own, ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }) } }
+          : undefined,
     })
     const response = await fetch(input, init)
+    if (response.status === 401 && bearer !== undefined) token?.drop(bearer)
     if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) return response
     const total = isStream ? Number.POSITIVE_INFINITY : MESSAGES_OF_ONE_RESPONSE * limits.max_bytes
     const request_id = isStream ? undefined : memberOf(parseJson(String(init.body)), 'id')
@@ -79,6 +90,12 @@ export function createUpstreamFetch({
     }
     const body = boundedEvents(response.body, { name, most: limits.max_bytes, total, onEnd })
     return new Response(body, { status: response.status, headers: response.headers })
+  }
+
+  return asFetch(async (input, init = {}) => {
+    const response = await send(input, init)
+    // The server may have refused a token before its time; it has executed nothing.
+    return response.status === 401 && token ? await send(input, init) : response
   })
 }
 

@@ -78,7 +78,10 @@ const MAX_OFFERED = 1_000
 export function createUpstream(parts: UpstreamParts): McpUpstream {
   const { name, config, clock, log } = parts
   const limits = limitsOf(config ?? {})
-  const secrets = [config?.key, ...Object.values(config?.headers ?? {})].filter((one) => one !== undefined)
+  const { client_secret, refresh_token } = config?.oauth ?? {}
+  const secrets = [config?.key, client_secret, refresh_token, ...Object.values(config?.headers ?? {})].filter(
+    (one) => one !== undefined,
+  )
   const transport = createScrubbingTransport(parts.transport, secrets)
   let connection: Promise<Client> | undefined
   let offered: McpOffer | undefined
