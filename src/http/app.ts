@@ -2,6 +2,7 @@
 import { Hono } from 'hono'
 import type { ServerSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
+import { LinkedSet } from '../kit/linked-set.ts'
 import type { Log } from '../kit/log.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
@@ -77,7 +78,7 @@ export function createApp({
   hasAdminListener = false,
   admitAdmin = () => Promise.reject(new GatewayError('unknown_url', 'The admin API is off.')),
 }: AppParts): App {
-  const live = new Set<Live>()
+  const live = new LinkedSet<Live>()
   const sockets = createSockets({ clock })
   const budget = createByteBudget(settings)
   const parts: LiveParts = { settings, clock, budget, addHeaders, ended }
@@ -147,7 +148,8 @@ export function createApp({
   }
 
   function enter(route: Route, context: Live, caller: Caller): void {
-    identify(context, caller)
+    context.caller = caller
+    context.note.token_id = caller.token_id
     if (settings.explain_tokens.length > 0) context.is_explained = isExplained(context, settings)
     if (!route.answers_under_load) admitLoad(caller.token_id)
     readOptions(context, settings)
@@ -297,11 +299,6 @@ const noWebSocket = () =>
     'upgrade_required',
     'WebSockets are not supported here: send an HTTP POST; with "stream": true the response is a stream of events.',
   )
-
-function identify(context: Live, caller: Caller): void {
-  context.caller = caller
-  context.note.token_id = caller.token_id
-}
 
 const crowded = () =>
   new GatewayError('server_is_overloaded', 'The gateway has too many connections open; try again.', { retry_after: 1 })

@@ -5,6 +5,7 @@
 import type { ServerSettings } from '../config/config.ts'
 import type { Abortable, Follower } from '../kit/abortable.ts'
 import type { Clock } from '../kit/clock.ts'
+import { LinkedItem } from '../kit/linked-set.ts'
 import { orderedAlphanumerics } from '../kit/secret.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
 import type { BatchExchange } from '../protocols/shared/batch-exchange.ts'
@@ -58,7 +59,7 @@ export type LiveParts = {
 }
 
 /** An open request: one object with all its fields, and without closures. */
-export class Live implements Context, Abortable {
+export class Live extends LinkedItem<Live> implements Context, Abortable {
   readonly request: Request
   readonly request_id: string
   readonly path: string
@@ -89,6 +90,7 @@ export class Live implements Context, Abortable {
   #held = 0
 
   constructor(request: Request, peer: Peer, parts: LiveParts) {
+    super()
     this.#parts = parts
     this.request = request
     this.request_id = requestId(request, parts.clock.now())
@@ -150,7 +152,7 @@ export class Live implements Context, Abortable {
 
   removeEventListener(_: 'abort', follower: Follower): void {
     if (this.#follower === follower) this.#follower = undefined
-    else if (this.#others) this.#others = without(this.#others, follower)
+    else if (this.#others) this.#others = this.#others.filter((other) => other !== follower)
   }
 
   get signal(): AbortSignal {
@@ -217,8 +219,6 @@ export class Live implements Context, Abortable {
     this.#parts.ended(this, this.abortedBy?.code === 'client_closed_request' ? 'client_gone' : outcome)
   }
 }
-
-const without = (followers: Follower[], left: Follower): Follower[] => followers.filter((other) => other !== left)
 
 /** The client's own id where it is safe in a log; otherwise a generated one. */
 function requestId(request: Request, now_ms: number): string {

@@ -1,11 +1,15 @@
 /** The clock, passed in wherever time matters, so that tests control it; its timers, and work with a time limit. */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Linked, LinkedItem, LinkedSet } from './linked-set.ts'
 
 /** Of the runtime: `set` calls `work` once after `ms`, and does not keep the process alive. */
 type Timers = { now(): number; set(ms: number, work: () => void): void }
 
 /** What waits for a time, in a list of others. */
-type Waiting = { due: number; work(): void }
+interface Waiting extends Linked<Waiting> {
+  due: number
+  work(): void
+}
 
 /** Others are timers of their own: a list for each of many durations would be searched in vain. */
 const STEP_MILLISECONDS = 1_000
@@ -15,8 +19,8 @@ const MOST_LISTS = 64
 type TimerLists = {
   /** Runs `work` once after `ms`; the result cancels it. Undefined for a duration that has no list. */
   after(ms: number, work: () => void): (() => void) | undefined
-  /** The same for an object. To cancel it, delete it from the list that is returned. */
-  wait(ms: number, waiting: Waiting): Set<Waiting> | undefined
+  /** The same for an object; false: no list. To cancel it, delete it from its set. */
+  wait(ms: number, waiting: Waiting): boolean
 }
 
 export function createTimerLists(timers: Timers): TimerLists {
@@ -36,21 +40,25 @@ export function createTimerLists(timers: Timers): TimerLists {
   return {
     after(ms, work) {
       const list = listFor(ms)
-      return list && cancelOf(list, { due: 0, work })
+      return list && cancelOf(list, { due: 0, work, set: undefined, earlier: undefined, later: undefined })
     },
-    wait: (ms, waiting) => listFor(ms)?.add(waiting),
+    wait(ms, waiting) {
+      const list = listFor(ms)
+      list?.add(waiting)
+      return list !== undefined
+    },
   }
 }
 
 function cancelOf(list: TimerList, waiting: Waiting): () => void {
-  const all = list.add(waiting)
-  return () => void all.delete(waiting)
+  list.add(waiting)
+  return () => waiting.set?.delete(waiting)
 }
 
 class TimerList {
   readonly #ms: number
   readonly #timers: Timers
-  readonly #waiting = new Set<Waiting>()
+  readonly #waiting = new LinkedSet<Waiting>()
   #isSet = false
 
   constructor(ms: number, timers: Timers) {
@@ -58,11 +66,10 @@ class TimerList {
     this.#timers = timers
   }
 
-  add(waiting: Waiting): Set<Waiting> {
+  add(waiting: Waiting): void {
     waiting.due = this.#timers.now() + this.#ms
     this.#waiting.add(waiting)
     if (!this.#isSet) this.#set(this.#ms)
-    return this.#waiting
   }
 
   #set(ms: number): void {
@@ -76,14 +83,13 @@ class TimerList {
    */
   readonly #run = () => {
     try {
-      for (const one of this.#waiting) {
-        if (one.due > this.#timers.now()) break
-        this.#waiting.delete(one)
-        one.work()
+      for (let next = this.#waiting.first; next && next.due <= this.#timers.now(); next = this.#waiting.first) {
+        this.#waiting.delete(next)
+        next.work()
       }
     } finally {
       this.#isSet = false
-      const [first] = this.#waiting
+      const { first } = this.#waiting
       if (first) this.#set(Math.max(1, Math.ceil(first.due - this.#timers.now())))
     }
   }
@@ -102,8 +108,8 @@ export type Clock = {
   realign?(): Promise<void>
   /** Runs `work` once after `ms`, as soon as possible where that is not positive; the result cancels it. A waiting timer does not keep the process alive. */
   after(ms: number, work: () => void): () => void
-  /** The same for an object in a list, without a closure: see `TimeLimited`. Absent or undefined: there is no such list. */
-  wait?(ms: number, waiting: Waiting): Set<Waiting> | undefined
+  /** The same for an object in a list, without a closure: see `TimeLimited`. Absent or false: there is no such list. */
+  wait?(ms: number, waiting: Waiting): boolean
 }
 
 /** A timer of many works is set outside of any call: otherwise all of them would run in the trace of the first one's call. */
@@ -184,9 +190,8 @@ export function endsWithin(clock: Clock, ms: number, work: Promise<unknown>): Pr
 /** Milliseconds as they are shown: the steady clock has more digits than anybody reads. */
 export const tenth = (ms: number): number => Math.round(ms * 10) / 10
 
-export abstract class TimeLimited implements Waiting {
+export abstract class TimeLimited extends LinkedItem<Waiting> implements Waiting {
   due = 0
-  #list: Set<Waiting> | undefined
   #cancel: (() => void) | undefined
 
   /** Called once, when the time is up. */
@@ -194,8 +199,7 @@ export abstract class TimeLimited implements Waiting {
 
   /** One at a time. */
   protected startTimer(clock: Clock, ms: number): void {
-    this.#list = clock.wait?.(ms, this)
-    if (!this.#list) this.#cancel = this.#timerOf(clock, ms)
+    if (!clock.wait?.(ms, this)) this.#cancel = this.#timerOf(clock, ms)
   }
 
   #timerOf(clock: Clock, ms: number): () => void {
@@ -203,17 +207,17 @@ export abstract class TimeLimited implements Waiting {
   }
 
   protected stopTimer(): void {
-    this.#list?.delete(this)
+    this.set?.delete(this)
     this.#cancel?.()
-    this.#list = this.#cancel = undefined
+    this.#cancel = undefined
   }
 
   protected get isTimed(): boolean {
-    return this.#list !== undefined || this.#cancel !== undefined
+    return this.set !== undefined || this.#cancel !== undefined
   }
 
   work(): void {
-    this.#list = this.#cancel = undefined
+    this.#cancel = undefined
     this.timeIsUp()
   }
 }

@@ -45,14 +45,18 @@ describe('timer lists', () => {
 
   it('call an object once, unless it is deleted from its list', () => {
     const { wait, called, note, to } = setUp()
-    const [first, second] = ['first', 'second'].map((name) => ({ due: 0, work: note(name) }))
+    const [first, second] = ['first', 'second'].map((name) => {
+      const none = undefined
+      return { due: 0, work: note(name), set: none, earlier: none, later: none } as Parameters<typeof wait>[1]
+    })
     if (!first || !second) throw new Error('two objects')
     wait(1000, first)
-    wait(1000, second)?.delete(second)
+    wait(1000, second)
+    second.set?.delete(second)
     to(1000)
     to(9000)
     expect(called).toEqual(['first'])
-    expect(wait(1500, first)).toBeUndefined()
+    expect(wait(1500, first)).toBe(false)
   })
 
   it('do not call what was cancelled, and call the rest', () => {
