@@ -1,20 +1,25 @@
 /**
  * The process is killed at every point of a batch, and restarted; in the end each line has one result, and the results, the
- * calls that the provider has counted and the ledger agree. `GATEHOUSE_KILLS=1000`
- * kills more often; with fewer than 28 some points are skipped.
+ * calls that the provider has counted and the ledger agree. `GATEHOUSE_KILLS=100` kills more often, and the one batch has up to
+ * 1,000 lines; with fewer than 100 some points are skipped.
  */
 import { Database } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Client } from 'pg'
 import { BATCH_CRASH_POINTS, type BatchCrashPoint } from '../src/families/batches/crash-points.ts'
 import type { BatchPlan } from './kit/batch-gateway.ts'
+import { startBatchVendor } from './kit/batch-vendor.ts'
 import { linesIn, type ResultLine } from './kit/batches.ts'
 import { firstLine, TOKEN } from './kit/gateway-process.ts'
+import { startPostgres } from './kit/postgres.ts'
 
-const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 6)
+const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 8)
 const LINES = 25
+/** Of the batch that is killed again and again. */
+const MANY_LINES = Math.min(1_000, Math.max(100, KILLS * 10))
 /** Leases of 60 s expire after 2 s. */
 const SPEED = 30
 /** A process that has not reached its point by then is killed where it is. */
@@ -43,7 +48,7 @@ function startVendor() {
       })
     },
   })
-  return { calls, url: `http://127.0.0.1:${server.port}/v1`, stop: () => server.stop(true) }
+  return { calls, created: () => 0, url: `http://127.0.0.1:${server.port}/v1`, stop: () => server.stop(true) }
 }
 
 function startProcess(plan: BatchPlan) {
@@ -69,10 +74,10 @@ const lineOf = (custom_id: string) => ({
 })
 
 /** A client sees a kill as a broken connection. */
-async function submit(gateway: Process, name: string, exactly_once: boolean): Promise<void> {
+async function submit(gateway: Process, name: string, exactly_once: boolean, count = LINES): Promise<void> {
   const form = new FormData()
   form.append('purpose', 'batch')
-  const lines = Array.from({ length: LINES }, (_, at) => JSON.stringify(lineOf(`${name}-${at}`)))
+  const lines = Array.from({ length: count }, (_, at) => JSON.stringify(lineOf(`${name}-${at}`)))
   form.append('file', new File([lines.join('\n')], `${name}.jsonl`))
   const { id } = await gateway.json<{ id: string }>('/v1/files', { method: 'POST', body: form })
   const created = { input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h', exactly_once }
@@ -101,7 +106,7 @@ async function allBatches(gateway: Process): Promise<Listed[]> {
 }
 
 async function waitForAll(gateway: Process): Promise<Listed[]> {
-  for (let round = 0; round < 600; round++) {
+  for (let round = 0; round < 1_500; round++) {
     const batches = await allBatches(gateway)
     if (batches.every(({ status }) => status === 'completed')) return batches
     await Bun.sleep(200)
@@ -118,88 +123,155 @@ async function linesOf(gateway: Process, batch: Listed): Promise<ResultLine[]> {
   return lines
 }
 
-test.each([
-  ['may be called again', false],
-  ['are called exactly once', true],
-])(
-  'after kills at every point, lines that %s have one result, as the provider and the ledger say',
-  async (_, exactly_once) => {
-    const vendor = startVendor()
-    const data_dir = join(directory, exactly_once ? 'once' : 'again')
-    const store_url = `sqlite:${join(data_dir, 'gatehouse.db')}`
-    const base: BatchPlan = {
-      store_url,
-      data_dir,
-      vendor_url: vendor.url,
-      token: TOKEN,
-      speed: SPEED,
-      epoch_ms: Date.now(),
-    }
-    const died = new Set<BatchCrashPoint>()
-    for (let kill = 0; kill < KILLS / 2; kill++) {
-      const point = BATCH_CRASH_POINTS[(kill * 5 + 4) % BATCH_CRASH_POINTS.length] as BatchCrashPoint
-      const nth = point.startsWith('batch: line ') ? 1 + ((kill * 7) % LINES) : 1
-      const gateway = startProcess({ ...base, kill: { point, nth } })
-      await submit(gateway, `kill-${kill}`, exactly_once).catch(() => {})
-      const late = setTimeout(() => gateway.child.kill('SIGKILL'), KILL_MILLISECONDS)
-      const start = performance.now()
-      await gateway.child.exited
-      clearTimeout(late)
-      if (performance.now() - start < KILL_MILLISECONDS) died.add(point)
-    }
-    const gateway = startProcess(base)
-    const batches = await waitForAll(gateway)
-    let again = 0
-    let unknown = 0
-    for (const batch of batches) {
-      const { name } = batch.metadata
-      const lines = await linesOf(gateway, batch)
-      const ids = Array.from({ length: LINES }, (_, at) => `${name}-${at}`)
-      expect(lines.map(({ custom_id }) => custom_id).sort()).toEqual(ids.sort())
-      for (const line of lines) {
-        const calls = vendor.calls.get(line.custom_id) ?? 0
-        if (line.called_again) again++
-        if (line.error?.code === 'outcome_unknown') unknown++
-        if (exactly_once) {
-          expect(line.called_again).toBeUndefined()
-          if (line.error) expect([line.error.code, calls <= 1]).toEqual(['outcome_unknown', true])
-          else expect([line.custom_id, calls]).toEqual([line.custom_id, 1])
-        } else {
-          expect(line.response?.status_code).toBe(200)
-          // A second call is always marked. A marked line may have been called once: the process died right before.
-          expect([line.custom_id, calls >= 1, calls === 1 || line.called_again === true]).toEqual([
-            line.custom_id,
-            true,
-            true,
-          ])
-        }
+type Mode = 'called again' | 'once' | 'native'
+type Engine = 'sqlite' | 'postgres'
+
+/** What the vendor counts, whoever executes the lines. */
+function vendorOf(mode: Mode) {
+  if (mode !== 'native') return startVendor()
+  const { executed: calls, url, stop, created } = startBatchVendor({ polls: 0 })
+  return { calls, created, url: `${url}/v1`, stop }
+}
+type Vendor = ReturnType<typeof vendorOf>
+
+async function planFor(mode: Mode, engine: Engine, vendor: Vendor): Promise<BatchPlan> {
+  const data_dir = mkdtempSync(join(directory, 'run-'))
+  const file = `sqlite:${join(data_dir, 'gatehouse.db')}`
+  const store_url = engine === 'sqlite' ? file : await (await startPostgres()).createDatabase()
+  const shared = { token: TOKEN, speed: SPEED, epoch_ms: Date.now(), is_native: mode === 'native' }
+  return { ...shared, store_url, data_dir, vendor_url: vendor.url }
+}
+
+/** Whether it reached the point; otherwise it is killed where it is. */
+async function died(gateway: Process): Promise<boolean> {
+  const late = setTimeout(() => gateway.child.kill('SIGKILL'), KILL_MILLISECONDS)
+  const start = performance.now()
+  await gateway.child.exited
+  clearTimeout(late)
+  return performance.now() - start < KILL_MILLISECONDS
+}
+
+async function ledgerOf({ store_url }: BatchPlan): Promise<Map<string, number>> {
+  const query = 'select kind, cast(count(*) as integer) as entries from ledger_entries group by kind'
+  let rows: { kind: string; entries: number }[]
+  if (store_url.startsWith('sqlite:')) {
+    const ledger = new Database(store_url.slice('sqlite:'.length), { readonly: true })
+    rows = ledger.query(query).all() as typeof rows
+    ledger.close()
+  } else {
+    const client = new Client({ connectionString: store_url })
+    await client.connect()
+    rows = (await client.query(query)).rows
+    await client.end()
+  }
+  return new Map(rows.map(({ kind, entries }) => [kind, entries]))
+}
+
+/** Runs the batches to their end, and compares lines, calls of the vendor and ledger. */
+async function reconcile(plan: BatchPlan, { mode, vendor, count }: { mode: Mode; vendor: Vendor; count: number }) {
+  const gateway = startProcess(plan)
+  const batches = await waitForAll(gateway)
+  let [again, unknown] = [0, 0]
+  for (const batch of batches) {
+    const { name } = batch.metadata
+    const lines = await linesOf(gateway, batch)
+    const ids = Array.from({ length: count }, (_, at) => `${name}-${at}`)
+    expect(lines.map(({ custom_id }) => custom_id).sort()).toEqual(ids.sort())
+    for (const line of lines) {
+      const calls = vendor.calls.get(line.custom_id) ?? 0
+      if (line.called_again) again++
+      if (line.error?.code === 'outcome_unknown') unknown++
+      if (mode === 'once') {
+        expect(line.called_again).toBeUndefined()
+        if (line.error) expect([line.error.code, calls <= 1]).toEqual(['outcome_unknown', true])
+        else expect([line.custom_id, calls]).toEqual([line.custom_id, 1])
+      } else if (mode === 'native') {
+        expect([line.custom_id, line.response?.status_code, calls]).toEqual([line.custom_id, 200, 1])
+      } else {
+        // A second call is always marked. A marked line may have been called once: the process died right before.
+        const isMarked = calls === 1 || line.called_again === true
+        expect([line.custom_id, line.response?.status_code, calls >= 1, isMarked]).toEqual([
+          line.custom_id,
+          200,
+          true,
+          true,
+        ])
       }
     }
-    gateway.child.kill('SIGTERM')
-    await gateway.child.exited
-    const ledger = new Database(join(data_dir, 'gatehouse.db'), { readonly: true })
-    const rows = ledger.query('select kind, count(*) as entries from ledger_entries group by kind').all() as {
-      kind: string
-      entries: number
-    }[]
-    ledger.close()
-    const of = (kind: string) => rows.find((row) => row.kind === kind)?.entries ?? 0
-    const called = [...vendor.calls.values()].reduce((sum, calls) => sum + calls, 0)
-    const net = of('call') + of('interrupted') - of('reversal')
-    const text = {
-      died: died.size,
-      batches: batches.length,
-      called,
-      ...Object.fromEntries(rows.map(({ kind, entries }) => [kind, entries])),
-      again,
-      unknown,
+  }
+  gateway.child.kill('SIGTERM')
+  await gateway.child.exited
+  const kinds = await ledgerOf(plan)
+  const of = (kind: string) => kinds.get(kind) ?? 0
+  const called = [...vendor.calls.values()].reduce((sum, calls) => sum + calls, 0)
+  const net = of('call') + of('interrupted') - of('reversal')
+  const found = { mode, batches: batches.length, lines: count, called, ...Object.fromEntries(kinds), again, unknown }
+  process.stderr.write(`${JSON.stringify(found)}\n`)
+  if (mode === 'native') expect([net, vendor.created()]).toEqual([called, batches.length])
+  // A call that was open when its process died is recorded at the most, whether or not it was sent.
+  expect(net).toBeGreaterThanOrEqual(called)
+  expect(net - called).toBeLessThanOrEqual(of('interrupted'))
+  return batches.length
+}
+
+const isOfMode = (mode: Mode) => (point: BatchCrashPoint) =>
+  point.startsWith(mode === 'native' ? 'batch: line ' : 'batch: order ') === false
+
+const EACH_MILLISECONDS = 20_000
+
+test.each<[Mode, Engine]>([
+  ['called again', 'sqlite'],
+  ['once', 'postgres'],
+  ['native', 'sqlite'],
+  ['native', 'postgres'],
+])(
+  'after kills at every point, each line has one result, as provider and ledger say (%s, %s)',
+  async (mode, engine) => {
+    const vendor = vendorOf(mode)
+    const plan = await planFor(mode, engine, vendor)
+    const points = BATCH_CRASH_POINTS.filter(isOfMode(mode))
+    let killed = 0
+    for (let kill = 0; kill < KILLS / 4; kill++) {
+      const point = points[(kill * 5 + (mode === 'native' ? 7 : 4)) % points.length] as BatchCrashPoint
+      const nth = point.startsWith('batch: line ') ? 1 + ((kill * 7) % LINES) : 1
+      const gateway = startProcess({ ...plan, kill: { point, nth } })
+      await submit(gateway, `kill-${kill}`, mode === 'once').catch(() => {})
+      if (await died(gateway)) killed++
     }
-    process.stderr.write(`${JSON.stringify(text)}\n`)
-    // A call that was open when its process died is recorded at the most, whether or not it was sent.
-    expect(net).toBeGreaterThanOrEqual(called)
-    expect(net - called).toBeLessThanOrEqual(of('interrupted'))
-    expect(batches.length).toBeGreaterThanOrEqual(Math.floor(KILLS / 2) - died.size)
+    const batches = await reconcile(plan, { mode, vendor, count: LINES })
+    expect(batches).toBeGreaterThanOrEqual(Math.floor(KILLS / 4) - killed)
     await vendor.stop()
   },
-  KILLS * 15_000 + 120_000,
+  KILLS * EACH_MILLISECONDS + 120_000,
+)
+
+const OF_ONE: readonly BatchCrashPoint[] = [
+  'batch: line answered',
+  'batch: line stored',
+  'batch: line started',
+  'batch: part written',
+]
+
+test.each<[Mode, Engine]>([
+  ['called again', 'sqlite'],
+  ['once', 'sqlite'],
+  ['called again', 'postgres'],
+])(
+  'one batch ends with one result for each line, however often its process is killed (%s, %s)',
+  async (mode, engine) => {
+    const vendor = vendorOf(mode)
+    const plan = await planFor(mode, engine, vendor)
+    const nth = Math.max(1, Math.floor((MANY_LINES * 0.9) / KILLS))
+    let killed = 0
+    for (let kill = 0; kill < KILLS; kill++) {
+      const point = OF_ONE[kill % OF_ONE.length] as BatchCrashPoint
+      const gateway = startProcess({ ...plan, kill: { point, nth: point === 'batch: part written' ? 1 : nth } })
+      if (kill === 0) await submit(gateway, 'many', mode === 'once', MANY_LINES).catch(() => {})
+      if (await died(gateway)) killed++
+    }
+    process.stderr.write(`${killed} of ${KILLS} kills at their point\n`)
+    expect(await reconcile(plan, { mode, vendor, count: MANY_LINES })).toBe(1)
+    await vendor.stop()
+  },
+  KILLS * EACH_MILLISECONDS + 180_000,
 )

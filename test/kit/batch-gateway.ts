@@ -13,6 +13,8 @@ export type BatchPlan = {
   token: string
   speed: number
   epoch_ms: number
+  /** The vendor executes the lines in batches of its own. */
+  is_native?: boolean
   /** The point at which to die, the nth time that it is reached. */
   kill?: { point: string; nth: number }
 }
@@ -31,7 +33,13 @@ async function run(plan: BatchPlan): Promise<void> {
       ledger: { ...DEFAULT_LEDGER, durable: true },
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
       providers: { acme: { kind: 'chatcompat', base_url: plan.vendor_url, key: 'acme-key' } },
-      models: { 'acme/chat': { families: ['chatcompat'], prices: { input: 1, output: 1 } } },
+      models: {
+        'acme/chat': {
+          families: ['chatcompat'],
+          prices: { input: 1, output: 1 },
+          ...(plan.is_native && { batch: 'native' }),
+        },
+      },
     }),
     environment: {},
     store_url: plan.store_url,
