@@ -1,5 +1,6 @@
 /** `/v1/batches` with OpenAI's SDK: states, results, problems, cancellation, expiry, limits and revoked tokens. */
 import { describe, expect, test } from 'bun:test'
+import { DEFAULT_METRICS, DEFAULT_TASKS } from '../src/config/config.ts'
 import { chatLine, createBatch, endOf, openai, resultsOf, runUntil, upload } from './kit/batches.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 
@@ -275,4 +276,54 @@ describe('a batch that does not complete', () => {
       200,
     )
   })
+})
+
+describe('the end of a batch', () => {
+  test('is told to its callback_url, signed, once', async () => {
+    const received: { headers: Headers; event: { type: string; data: { id: string; status: string } } }[] = []
+    const receiver = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        received.push({ headers: request.headers, event: (await request.json()) as (typeof received)[0]['event'] })
+        return new Response()
+      },
+    })
+    const origin = `http://127.0.0.1:${receiver.port}`
+    await using gateway = await startGateway({ tasks: { ...DEFAULT_TASKS, callback_origins: [origin] } })
+    const client = openai(gateway)
+    const completed = await createBatch(client, lines(2), { callback_url: `${origin}/done` })
+    const failed = await createBatch(client, ['[]'], { callback_url: `${origin}/done` })
+    await endOf(gateway, client, completed.id)
+    await endOf(gateway, client, failed.id)
+    await runUntil(gateway, async () => {
+      await gateway.instance.webhooks.idle()
+      return received.length >= 2
+    })
+    gateway.clock.advance(3_600_000)
+    await gateway.instance.webhooks.idle()
+    const ends = received.map(({ event: { type, data } }) => [data.id, type, data.status])
+    expect(ends.sort()).toEqual(
+      [
+        [completed.id, 'batch.completed', 'completed'],
+        [failed.id, 'batch.failed', 'failed'],
+      ].sort(),
+    )
+    expect(received[0]?.headers.get('webhook-signature')).toStartWith('v1,')
+    await receiver.stop(true)
+  })
+
+  test('cannot be told to a private address that the operator does not allow', async () => {
+    await using gateway = await startGateway()
+    const refused = createBatch(openai(gateway), lines(1), { callback_url: 'http://127.0.0.1:1/done' })
+    expect(await refused.catch(({ status, param }) => [status, param])).toEqual([400, 'callback_url'])
+  })
+})
+
+test('metrics tell how many batches have not ended', async () => {
+  await using gateway = await startGateway({ metrics: { ...DEFAULT_METRICS, enabled: true } })
+  await createBatch(openai(gateway), lines(1))
+  const text = await (await gateway.call('/metrics')).text()
+  expect(text).toMatch(/gatehouse_batches_unfinished\{.*status="(validating|in_progress|finalizing)".*\} 1/)
+  expect(text).toMatch(/gatehouse_batch_calls(\{.*\})? [01]/)
 })

@@ -233,7 +233,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     ...entry.app,
     addHeaders: callHeaders({ settings, clock }),
   })
-  metering?.watch({ ...accounting, store, router, tasks, app, telemetry, config: () => live })
+  metering?.watch({ ...accounting, store, router, tasks, batches, app, telemetry, config: () => live })
   endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.

@@ -9,6 +9,7 @@ import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
 import { type Batches, createBatches } from '../families/batches/batches.ts'
 import type { CallRoute } from '../families/batches/parts.ts'
+import { batchEnd } from '../families/batches/views.ts'
 import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
@@ -153,6 +154,10 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     store,
     guardedFetch,
     master_secret: await webhookMasterSecret(store.secrets),
+    async batchEnd(batch_id) {
+      const batch = await store.batches.find(batch_id)
+      return batch && batchEnd(batch)
+    },
     describe: (task) => taskData(task, { outputs, base_url: baseUrlOf(settings) ?? task.base_url }),
     private_origins: () => config().tasks.callback_origins,
     traces,
@@ -184,6 +189,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
       const found = supply.withKey(provider, model, key)
       return found?.is_key_missing ? undefined : found?.provider
     },
+    callback_origins: () => config().tasks.callback_origins ?? [],
     settings: () => config().batches,
     clock: storeClock,
     log,

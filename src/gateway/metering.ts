@@ -34,7 +34,7 @@ export type Metering = WorkMetrics & {
   /** The state of the recorded contents, which is read for each scrape. */
   watchContents(health: ContentsLog['health']): void
   /** What is read for each scrape; to be called once. */
-  watch(parts: Pick<ObservedState, 'router' | 'limits' | 'ledger' | 'tasks'> & WatchedParts): void
+  watch(parts: Pick<ObservedState, 'router' | 'limits' | 'ledger' | 'tasks' | 'batches'> & WatchedParts): void
 }
 
 type WatchedParts = {

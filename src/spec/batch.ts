@@ -1,6 +1,6 @@
 /** Batches: in the form of the OpenAI API, and in that of the Messages API. */
 import Type, { type TSchema } from 'typebox'
-import { flag, optional, section } from './fields.ts'
+import { flag, optional, section, text } from './fields.ts'
 
 const OrNull = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
@@ -29,6 +29,7 @@ export const BatchCreate = Type.Object(
         'When the files of results are deleted. Default: as other files.',
       ),
     ),
+    callback_url: text('Receives a webhook, a signed POST, when the batch ends.'),
     exactly_once: flag(
       'A request whose outcome is unknown after a crash of the gateway is not repeated: it ends with the error `outcome_unknown`. Default false: it is repeated, and its result has `called_again`.',
     ),
@@ -120,6 +121,7 @@ export const MessageBatchCreate = Type.Object(
       }),
       { minItems: 1, maxItems: 100_000, description: 'At most 256 MB together.' },
     ),
+    callback_url: text('Receives a webhook, a signed POST, when the batch ends.'),
     exactly_once: flag('As of `/v1/batches`. Default false.'),
   },
   { title: 'MessageBatchCreate' },

@@ -4,6 +4,7 @@ import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
+import { callbackOf } from '../tasks/callback.ts'
 import { type BatchParts, secondsOf } from './parts.ts'
 import { runBatch } from './run-batch.ts'
 import { createSlots } from './slots.ts'
@@ -15,6 +16,7 @@ type NewBatch = {
   endpoint: string
   caller: Caller
   request: BatchRequest
+  callback_url?: string | undefined
   /** How many lines it has; 0: not known yet. */
   total: number
 }
@@ -40,6 +42,8 @@ export type Batches = {
   stop(options: { deadline_ms: number }): Promise<void>
   /** Resolves when no batch runs and none is due now: for tests that own the clock. */
   idle(): Promise<void>
+  /** By status, of those that have not ended. */
+  counts(): Promise<{ status: string; batches: number }[]>
   /** Calls that batches make now. */
   calls(): number
 }
@@ -120,7 +124,11 @@ export function createBatches(parts: BatchParts): Batches {
       )
     },
 
-    async create({ batch_id, api, endpoint, caller, request, total }) {
+    async create({ batch_id, api, endpoint, caller, request, callback_url, total }) {
+      const callback = callbackOf(
+        { ...(callback_url !== undefined && { callback_url }) },
+        { callback_origins: parts.callback_origins() },
+      )
       const created_at = secondsOf(clock.now())
       const batch: Batch = {
         batch_id,
@@ -129,7 +137,7 @@ export function createBatches(parts: BatchParts): Batches {
         api,
         endpoint,
         status: 'validating',
-        request,
+        request: callback ? { ...request, callback } : request,
         progress: {},
         created_at,
         expires_at: created_at + WINDOW_SECONDS,
@@ -177,6 +185,7 @@ export function createBatches(parts: BatchParts): Batches {
       await loop.stop(options)
     },
     idle: loop.idle,
+    counts: store.counts,
     calls: slots.taken,
   }
 }

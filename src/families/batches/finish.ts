@@ -1,7 +1,7 @@
 /** The last steps of a batch: results for the lines that were not called, the files of results, its end, and what is removed. */
 import type { BatchProgress, ResultKind } from '../../store/batches/batch-store.ts'
 import { UNKNOWN, uncalledResult } from './call-line.ts'
-import { type ClaimedBatch, saveProgress, secondsOf } from './parts.ts'
+import { type ClaimedBatch, endingOf, saveProgress, secondsOf } from './parts.ts'
 import { inputKeyOf, partsStream, removeParts, storeParts } from './store-parts.ts'
 
 type Ending = NonNullable<BatchProgress['ending']>
@@ -58,7 +58,13 @@ export async function finish(
     for (const kind of ['output', 'error'] as const) if (!(await writeFile(claimed, kind))) return false
   const status = batch.progress.ending ?? ending
   const progress = { ...batch.progress, ended_at: secondsOf(clock.now()) }
-  const isSaved = await store.save(batch, { status, progress, due_ms: clock.now(), release: true })
+  const isSaved = await store.save(batch, {
+    status,
+    progress,
+    due_ms: clock.now(),
+    release: true,
+    ...endingOf(claimed),
+  })
   if (isSaved)
     log.info('batch ended', { batch_id: batch.batch_id, token_id: batch.token_id, status, lines: batch.total })
   crashHook('batch: ended')

@@ -48,6 +48,8 @@ export type BatchParts = {
   /** The caller that this token makes now; undefined: it was revoked, or its project was disabled. */
   callerOf(token_id: string): Promise<Caller | undefined>
   settings(): BatchSettings
+  /** Private origins to which webhooks may be sent. */
+  callback_origins(): readonly string[]
   clock: Clock
   log: Log
   crashHook: BatchCrashHook
@@ -64,6 +66,13 @@ export type ClaimedBatch = BatchParts & {
 }
 
 export const secondsOf = (ms: number): number => Math.floor(ms / 1000)
+
+/** What is stored with the end of a batch: its webhook, where it has one. */
+export const endingOf = ({ batch, clock }: Pick<ClaimedBatch, 'batch' | 'clock'>) => {
+  const { request, token_id, project_id } = batch
+  const { callback } = request
+  return callback ? { ended: { callback, token_id, project_id, now_ms: clock.now() } } : {}
+}
 
 /** Stores a change of the progress; false: the claim is lost. */
 export async function saveProgress(

@@ -4,7 +4,7 @@ import type { BatchProblem, NewLine } from '../../store/batches/batch-store.ts'
 import { createLineCheck } from './check-line.ts'
 import { MOST, MOST_LINE_BYTES } from './endpoints.ts'
 import { linesOf } from './jsonl.ts'
-import { type ClaimedBatch, inputStream, secondsOf } from './parts.ts'
+import { type ClaimedBatch, endingOf, inputStream, secondsOf } from './parts.ts'
 
 /** As OpenAI documents `errors`: the first ones. */
 const MOST_PROBLEMS = 100
@@ -22,7 +22,7 @@ export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed
     const progress = { ...batch.progress, problems: read.problems, ended_at: now }
     log.info('batch failed', { batch_id: batch.batch_id, token_id: batch.token_id, lines: read.total })
     const change = { status: 'failed', progress, total: read.total, due_ms: clock.now(), release: true } as const
-    return (await store.save(batch, change)) ? 'failed' : 'lost'
+    return (await store.save(batch, { ...change, ...endingOf(claimed) })) ? 'failed' : 'lost'
   }
   const { model, hasNative } = read
   const found = { ...(model !== undefined && { model }), ...(!hasNative && { is_ordered: true as const }) }

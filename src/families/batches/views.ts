@@ -43,6 +43,14 @@ export function batchView(batch: Batch): BatchObject {
   }
 }
 
+/** The event of its end, with what a client reads then; undefined: it has not ended. */
+export function batchEnd(batch: Batch): { finish_time: number; type: string; data: () => unknown } | undefined {
+  const { status, progress, api } = batch
+  if (progress.ended_at === undefined) return undefined
+  const data = () => (api === 'openai' ? batchView(batch) : messageBatchView(batch))
+  return { finish_time: progress.ended_at, type: `batch.${status}`, data }
+}
+
 const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 const dateOrNull = (seconds: number | null | undefined): string | null =>
   seconds === null || seconds === undefined ? null : dateOf(seconds)

@@ -215,6 +215,8 @@ export const STATE_METRICS = {
     `Age of the oldest of them; 0 where there is none. ${SHARED}`,
   ),
   tasks_lag: gauge('gatehouse_tasks_poll_lag_seconds', [], `How late the most overdue step of a task is. ${SHARED}`),
+  batches_unfinished: gauge('gatehouse_batches_unfinished', ['status'], `Batches that have not ended. ${SHARED}`),
+  batch_calls: divided('gatehouse_batch_calls', [], 'Lines of batches that the gateway executes now.'),
   open_requests: divided('gatehouse_open_requests', [], 'Requests whose response is not sent yet.'),
   open_sockets: divided('gatehouse_open_websockets', [], 'WebSockets that are open.'),
   bytes: divided('gatehouse_bytes_in_flight', [], 'Bytes of request bodies and unread answers in memory.'),

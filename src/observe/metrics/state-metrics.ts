@@ -19,6 +19,8 @@ export type ObservedState = {
   ledger: { health(): LedgerHealth }
   /** Reads the database. */
   tasks: { health(): Promise<{ unfinished: number; oldest_seconds: number; lag_seconds: number }> }
+  /** `counts` reads the database. */
+  batches: { counts(): Promise<{ status: string; batches: number }[]>; calls(): number }
   requests: { open(): number; sockets(): number; bytes(): number }
   /** By signal, such as `spans`; empty where nothing is exported. */
   exports(): Readonly<Record<string, ExportCounts>>
@@ -50,6 +52,7 @@ export function collectState(metrics: Metrics, state: ObservedState, read_errors
   one(TABLE.ledger_away, () => Number(ledger.health().is_store_away))
   one(TABLE.ledger_lost, () => ledger.health().lost)
   collectTasks(metrics, state)
+  one(TABLE.batch_calls, state.batches.calls)
   one(TABLE.open_requests, requests.open)
   one(TABLE.open_sockets, requests.sockets)
   one(TABLE.bytes, requests.bytes)
@@ -152,22 +155,30 @@ function collectBudgets(metrics: Metrics, { limits, currency, clock }: ObservedS
   )
 }
 
-function collectTasks(metrics: Metrics, { tasks, clock }: ObservedState): void {
-  let known: { at: number; health: ReturnType<typeof tasks.health> } | undefined
-  const health = () => {
-    const now = clock.steady()
-    if (!known || now - known.at >= TASKS_MILLISECONDS) {
-      const asked = { at: now, health: tasks.health() }
-      known = asked
-      asked.health.catch(() => {
-        if (known === asked) known = undefined
-      })
-    }
-    return known.health
-  }
+function collectTasks(metrics: Metrics, { tasks, batches, clock }: ObservedState): void {
+  const health = remembered(tasks.health, clock)
+  const counts = remembered(batches.counts, clock)
   metrics.collect(TABLE.tasks_unfinished, async () => [{ value: (await health()).unfinished }])
   metrics.collect(TABLE.tasks_oldest, async () => [{ value: (await health()).oldest_seconds }])
   metrics.collect(TABLE.tasks_lag, async () => [{ value: (await health()).lag_seconds }])
+  metrics.collect(TABLE.batches_unfinished, async () =>
+    (await counts()).map(({ status, batches: value }) => ({ labels: [status], value })),
+  )
+}
+
+/** The same answer for some seconds. */
+function remembered<T>(read: () => Promise<T>, clock: Clock): () => Promise<T> {
+  let known: { at: number; answer: Promise<T> } | undefined
+  return () => {
+    const now = clock.steady()
+    if (known && now - known.at < TASKS_MILLISECONDS) return known.answer
+    const asked = { at: now, answer: read() }
+    known = asked
+    asked.answer.catch(() => {
+      if (known === asked) known = undefined
+    })
+    return asked.answer
+  }
 }
 
 function collectProcess(

@@ -17,6 +17,8 @@ export type BatchStatus = (typeof BATCH_STATUSES)[number]
 /** Whose API has created it. */
 export type BatchApi = 'openai' | 'anthropic'
 
+type BatchCallback = { callback_id: string; url: string }
+
 /** What its creator asks for; never changes. */
 export type BatchRequest = {
   /** Where the requests are that were sent with it: the key of a stored file, as JSONL. */
@@ -26,6 +28,8 @@ export type BatchRequest = {
   /** Headers of the request that apply to each line. */
   headers: Record<string, string>
   metadata?: Record<string, string> | null
+  /** Notified of its end. */
+  callback?: BatchCallback
   /** A line whose outcome is unknown is not called again. */
   exactly_once?: true
   /** The address of the gateway, for links. */
@@ -164,6 +168,8 @@ type BatchChange = {
   progress?: BatchProgress
   total?: number
   due_ms?: number | null
+  /** It has ended: this webhook is due from now on. */
+  ended?: { callback: BatchCallback; token_id: string; project_id: string | null; now_ms: number }
   /** Ends the claim. */
   release?: true
 }

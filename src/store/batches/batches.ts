@@ -78,9 +78,9 @@ export function batchStore(engine: Engine): BatchStore {
       return renewed.numUpdatedRows > 0n
     },
 
-    async save({ batch_id, fence }, { progress, release, ...change }) {
-      const saved = await write((rows) =>
-        rows
+    save: ({ batch_id, fence }, { progress, release, ended, ...change }) =>
+      write(async (rows) => {
+        const saved = await rows
           .updateTable('batches')
           .set({
             ...change,
@@ -93,10 +93,18 @@ export function batchStore(engine: Engine): BatchStore {
           .$if(change.status === 'in_progress' || change.status === 'finalizing', (query) =>
             query.where('cancelling_at', 'is', null),
           )
-          .executeTakeFirst(),
-      )
-      return saved.numUpdatedRows > 0n
-    },
+          .executeTakeFirst()
+        if (saved.numUpdatedRows === 0n) return false
+        if (ended) {
+          const { callback, now_ms, ...owner } = ended
+          const due = { attempts: 0, due_ms: now_ms, ended_ms: now_ms, delivered_at: null, last_status: null }
+          await rows
+            .insertInto('callbacks')
+            .values({ ...callback, ...owner, ...due, task_id: batch_id })
+            .execute()
+        }
+        return true
+      }),
 
     async postpone(batches) {
       await write(async (rows) => {
@@ -143,6 +151,7 @@ export function batchStore(engine: Engine): BatchStore {
     async remove(batch_id) {
       await write(async (rows) => {
         await rows.deleteFrom('batch_parts').where('batch_id', '=', batch_id).execute()
+        await rows.deleteFrom('callbacks').where('task_id', '=', batch_id).execute()
         await rows.deleteFrom('batches').where('batch_id', '=', batch_id).execute()
       })
     },

@@ -72,6 +72,7 @@ export function batchRoutes({ batches, files, settings, clock }: BatchRouteParts
       api: API,
       endpoint,
       caller,
+      callback_url: asked.callback_url,
       request: {
         input_file_id: file.file_id,
         completion_window: asked.completion_window,

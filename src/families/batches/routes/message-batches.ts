@@ -72,6 +72,7 @@ export function messageBatchRoutes(parts: MessageBatchRouteParts): Route[] {
         api: API,
         endpoint: MESSAGES_ENDPOINT,
         caller,
+        callback_url: readText(rest.callback_url),
         request: {
           input_key,
           headers: keptHeaders(context, API),
@@ -188,6 +189,12 @@ const route = (method: Route['method'], path: string, { handle, ...operation }: 
 function assertAllowed({ caller }: Context): void {
   if (!caller.mayUseFamily('messages-compat'))
     throw new GatewayError('model_not_allowed', 'This token may not use the Messages API.')
+}
+
+function readText(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string') return value
+  throw new GatewayError('invalid_type', '"callback_url" must be a string.', { param: 'callback_url' })
 }
 
 /** Throws invalid_type. */
