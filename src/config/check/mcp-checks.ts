@@ -19,11 +19,19 @@ export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
     if (!NAME.test(name)) report('a server is named by 1 to 32 of a-z, 0-9 and -, and begins with a letter')
     if (name === 'sandbox' && sandbox !== false) report('is the name of the built-in server; choose another one')
     if (server === undefined) return problems
-    const ways = (['url', 'sse', 'command'] as const).filter((way) => way in server)
-    if (ways.length !== 1) report('needs exactly one of url, sse and command')
+    const ways = (['url', 'sse', 'command', 'openapi'] as const).filter((way) => way in server)
+    if (ways.length !== 1) report('needs exactly one of url, sse, openapi and command')
     for (const way of ['url', 'sse'] as const) {
       const problem = server[way] === undefined ? undefined : addressProblem(server[way])
       if (problem) report(problem, way)
+    }
+    for (const member of ['document', 'base_url'] as const) {
+      const address = server.openapi?.[member]
+      const problem = address === undefined ? undefined : addressProblem(address)
+      if (problem) problems.push({ path: [...path, 'openapi', member], part: 'value', message: problem })
+    }
+    if (server.openapi && URL.parse(server.openapi.document)?.origin !== URL.parse(server.openapi.base_url)?.origin) {
+      report('must have its document and base_url at the same origin, to which the key is sent', 'openapi')
     }
     if (server.oauth) {
       if ('key' in server) report('has both key and oauth; keep one of them')

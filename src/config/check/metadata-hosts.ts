@@ -49,6 +49,10 @@ function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers
       (['url', 'sse'] as const).map((way) => ({ path: ['mcp', 'servers', name, way], text: server?.[way] })),
     ),
     ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
+      path: ['mcp', 'servers', name, 'openapi', 'base_url'],
+      text: server?.openapi?.base_url,
+    })),
+    ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
       path: ['mcp', 'servers', name, 'oauth', 'token_url'],
       text: server?.oauth?.token_url,
     })),

@@ -23,6 +23,8 @@ const LOCATIONS = [
   'admin.oidc.redirect_uri',
   'mcp.servers.*.oauth.client_id',
   'mcp.servers.*.oauth.token_url',
+  'mcp.servers.*.openapi.base_url',
+  'mcp.servers.*.openapi.document',
   'mcp.servers.*.sse',
   'mcp.servers.*.url',
   'metrics.host',

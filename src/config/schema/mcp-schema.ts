@@ -26,9 +26,22 @@ const McpOAuth = section(
   'The gateway gets tokens of the server by OAuth 2.0, in place of `key`.',
 )
 
+const McpOpenApi = section(
+  {
+    document: Type.String({ description: 'Address of its OpenAPI document, in JSON. It is read again each minute.' }),
+    base_url: Type.String({ description: 'Address before the paths of the document, at the same origin as it.' }),
+    operations: Type.Array(Type.String(), {
+      minItems: 1,
+      description: 'The `operationId`s that become tools, such as `getOrder` or `search*`.',
+    }),
+  },
+  'Operations of an HTTP API as tools.',
+)
+
 const McpServer = section({
   url: text('Address of a server that speaks Streamable HTTP.'),
   sse: text('Address of a server that speaks the older HTTP+SSE transport.'),
+  openapi: optional(McpOpenApi),
   command: text(
     { minLength: 1 },
     'Program that speaks MCP by stdio. It gets PATH, HOME, USER, SHELL, TERM and `env`, no other variable. In the file only.',

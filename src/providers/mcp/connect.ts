@@ -1,5 +1,6 @@
 /** Opens one connection to an MCP server with the official SDK: Streamable HTTP, HTTP+SSE, a program, or the built-in server. */
 import type { Client, Transport as McpTransport } from '@modelcontextprotocol/client'
+import type { Server } from '@modelcontextprotocol/server'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import { type Clock, pause } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
@@ -84,6 +85,10 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
     onStreamEnd,
     onAnswersEnd: () => void made.close().catch(() => {}),
   })
+  if (config.openapi) {
+    const { createOpenApiServer } = await import('./openapi-server.ts')
+    return await within(createOpenApiServer({ name, openapi: config.openapi, fetch }))
+  }
   const made: McpTransport =
     config.sse === undefined
       ? new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
@@ -103,10 +108,15 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
 }
 
 async function simulated({ clock }: ConnectParts): Promise<McpTransport> {
-  const { InMemoryTransport } = await sdk()
   const { createSandboxServer } = await import('./sandbox-server.ts')
+  return await within(createSandboxServer({ clock }))
+}
+
+/** To a server in this process. */
+async function within(server: Server): Promise<McpTransport> {
+  const { InMemoryTransport } = await sdk()
   const [ours, theirs] = InMemoryTransport.createLinkedPair()
-  await createSandboxServer({ clock }).connect(theirs)
+  await server.connect(theirs)
   return ours
 }
 

@@ -47,7 +47,7 @@ export function createUpstreamFetch({
   onStreamEnd,
   onAnswersEnd,
 }: FetchParts): PackageFetch {
-  const origin = URL.parse(config.url ?? config.sse ?? '')?.origin
+  const origin = URL.parse(config.url ?? config.sse ?? config.openapi?.base_url ?? '')?.origin
   const own: Record<string, string> = {
     ...config.headers,
     ...(config.key === undefined ? {} : { authorization: `Bearer ${config.key}` }),
@@ -65,14 +65,14 @@ export function createUpstreamFetch({
 
   async function send(input: string | URL | Request, init: RequestInit): Promise<Response> {
     const bearer = await token?.current()
-    const isStream = (init.method ?? 'GET') === 'GET'
+    const isStream = (init.method ?? 'GET') === 'GET' && !config.openapi
     const { fetch } = createTransportFetch({
       provider: name,
       transport,
       timeouts: isStream ? { ...timeouts, idle_seconds: STREAM_IDLE_SECONDS } : timeouts,
       signal: init.signal ?? NEVER,
       isOrder: false,
-      stream: true,
+      stream: !config.openapi,
       max_bytes: limits.max_bytes,
       route: ({ url, headers }) =>
         URL.parse(url)?.origin === origin
@@ -81,7 +81,8 @@ export function createUpstreamFetch({
     })
     const response = await fetch(input, init)
     if (response.status === 401 && bearer !== undefined) token?.drop(bearer)
-    if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) return response
+    if (config.openapi || !response.body || !response.headers.get('content-type')?.startsWith('text/event-stream'))
+      return response
     const total = isStream ? Number.POSITIVE_INFINITY : MESSAGES_OF_ONE_RESPONSE * limits.max_bytes
     const request_id = isStream ? undefined : memberOf(parseJson(String(init.body)), 'id')
     const onEnd = (thrown?: unknown) => {

@@ -177,7 +177,8 @@ export const asFetch = (send: (input: string | URL | Request, init?: RequestInit
   Object.assign(send, { preconnect: () => {} })
 
 function methodOf(provider: string, method = 'GET'): UpstreamRequest['method'] {
-  if (method === 'GET' || method === 'POST' || method === 'PUT' || method === 'DELETE') return method
+  if (method === 'GET' || method === 'POST' || method === 'PUT' || method === 'PATCH' || method === 'DELETE')
+    return method
   throw new GatewayError('internal_error', `A request to "${provider}" had the method ${method}.`)
 }
 
