@@ -146,6 +146,16 @@ describe('a limited token', () => {
 })
 
 describe('POST /v1/messages', () => {
+  it.each(['latin1', 'utf-16le'] as const)('finds an id in a text of %s characters, at its end', async (encoding) => {
+    const { gateway, vendors, upload } = await start()
+    const [document, image] = [await upload(PDF, 'a.pdf'), await upload(PNG, 'b.png')]
+    const text = encoding === 'latin1' ? 'plain' : 'voilà 漢字'
+    const { body } = REQUESTS['chat completions'] as (typeof REQUESTS)[string]
+    const json = { model: 'chat/m', user: text, ...body(document, image) }
+    await gateway.call('/v1/chat/completions', { json })
+    expect(vendors.chat?.requests[0]?.body).toContain(PDF.toString('base64'))
+  })
+
   it('passes the ids of vendors unchanged', async () => {
     const { gateway, vendors } = await start()
     const json = { model: 'messages/m', ...REQUESTS.messages?.body('file_011CNha8iCJcU1wXNR6q4V8w', 'file_2') }

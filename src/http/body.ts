@@ -2,7 +2,6 @@
  * Reads a request body: of the right media type, within its limits of size and time, and well-formed; and warns of a field of
  * it that is probably misspelt.
  */
-
 import type { TSchema } from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
 import { type Clock, TimeLimited } from '../kit/clock.ts'
@@ -32,6 +31,9 @@ export type BodyLimits = {
   exact?: readonly string[] | undefined
   /** How many unused bytes the memory of a body has before and after it. Absent: none. */
   margin?: number
+  /** Looked for in the text of a JSON body; absent: nothing. `is_found` is set where it is there. */
+  sought?: string | undefined
+  is_found?: true
 }
 
 /** What the bodies of a family mostly contain: text, or images and other media. */
@@ -41,11 +43,11 @@ type BodyContents = 'text' | 'media'
 export function bodyLimits(
   holder: Pick<Context, 'hold'>,
   contents: BodyContents,
-  { settings, clock, exact }: { settings: ServerSettings } & Pick<BodyLimits, 'clock' | 'exact'>,
+  { settings, clock, exact, sought }: { settings: ServerSettings } & Pick<BodyLimits, 'clock' | 'exact' | 'sought'>,
 ): BodyLimits {
   const { max_body_bytes, max_text_body_bytes, body_seconds } = settings
   const max_bytes = contents === 'text' ? Math.min(max_text_body_bytes, max_body_bytes) : max_body_bytes
-  return { max_bytes, seconds: body_seconds, clock, holder, exact }
+  return { max_bytes, seconds: body_seconds, clock, holder, exact, sought }
 }
 
 /**
@@ -57,12 +59,13 @@ export function readJson(request: Request, limits: BodyLimits): Promise<unknown>
   return isJson(type) ? arriving(request, limits, parseBody) : Promise.reject(wrongType(type, 'application/json'))
 }
 
-function parseBody(bytes: Bytes, { exact }: BodyLimits): unknown {
+function parseBody(bytes: Bytes, limits: BodyLimits): unknown {
   const hasLarge = assertBounded(bytes)
   const text = decode(bytes)
+  if (limits.sought !== undefined && text.includes(limits.sought)) limits.is_found = true
   // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
   if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)
-  return parseText(text, hasLarge, exact)
+  return parseText(text, hasLarge, limits.exact)
 }
 
 const LARGE_BYTES = 256 * 1024

@@ -68,7 +68,7 @@ type FilesParts = {
 }
 
 /** What distinguishes the gateway's ids from those of vendors, which are passed on. */
-const PREFIX = 'file-gh'
+export const FILE_ID_PREFIX = 'file-gh'
 const ID = /^file-gh[0-9a-z]{9}[A-Za-z0-9]{15}$/
 export const isFileId = (text: string): boolean => ID.test(text)
 
@@ -81,7 +81,7 @@ const SWEPT_AT_ONCE = 50
 export function createFiles(parts: FilesParts): Files {
   const { store, outputs, quota, projectQuota, settings, clock, log } = parts
   const now = () => unixSeconds(clock)
-  const newId = () => `${PREFIX}${orderedAlphanumerics(clock.now(), 24)}`
+  const newId = () => `${FILE_ID_PREFIX}${orderedAlphanumerics(clock.now(), 24)}`
 
   function rowOf({
     owner,

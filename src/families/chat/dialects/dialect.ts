@@ -47,7 +47,7 @@ export type Dialect = ErrorFormat & {
   framing?: Framing
   /** Decodes a body. Throws GatewayError that names the field and its rule. `client`: absent if no HTTP client sent it. */
   parse(body: unknown, client?: Pick<ClientRequest, 'header'>): ChatRequest
-  /** Where a body names files of the gateway; absent: nowhere, or `read` resolves them. */
+  /** Where a body names files of the gateway: called only where the prefix of their ids is in its text. Absent: nowhere, or `read` resolves them. */
   files?: MapFiles
   /** Replaces `parse` where a request is more than its body. Throws as `parse` does. */
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>

@@ -11,6 +11,7 @@ import { FieldNotAllowed } from '../../../providers/allowed/allowed.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../../spec/error-lists.ts'
 import type { FileInputs } from '../../files/file-inputs.ts'
+import { FILE_ID_PREFIX } from '../../files/files.ts'
 import { readMetadata, readUserField, requestedModel, takeRoutingFields } from '../../shared/call-options.ts'
 import { callStream, storedStream } from '../../shared/event-stream.ts'
 import type { RouteParts } from '../../shared/json-route.ts'
@@ -24,7 +25,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
   const { pipeline, chat, fileInputs, settings, clock } = parts
   const { family, has_routing_fields } = dialect
   const answer = { id_prefix: dialect.id_prefix }
-  const bodyParts = { settings, clock, exact: dialect.exact }
+  const bodyParts = { settings, clock, exact: dialect.exact, sought: dialect.files && FILE_ID_PREFIX }
 
   /** Synchronous where nothing but the body is read, as almost always. */
   function read(body: unknown, context: Context): ChatInput | Promise<ChatInput> {
@@ -121,10 +122,11 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
     async handle(context) {
       const { message, request } = context
       if (message) context.hold(message.bytes)
-      const given = message ? message.body : await readJson(request, bodyLimits(context, 'media', bodyParts))
+      const limits = bodyLimits(context, 'media', bodyParts)
+      const given = message ? message.body : await readJson(request, limits)
       const checked = authorized(given, context)
-      const resolving = dialect.files ? fileInputs.resolved(checked, dialect.files, context) : checked
-      const body = resolving instanceof Promise ? await resolving : resolving
+      const { files } = dialect
+      const body = files && (message ?? limits.is_found) ? await fileInputs.resolved(checked, files, context) : checked
       const deferred = dialect.defer && (await dialect.defer(body, context))
       if (deferred) return await accepted(deferred, context)
       const reading = read(body, context)
