@@ -31,6 +31,17 @@ const call = async (opened: McpClient, name: string) => {
   return { text: content[0]?.text ?? '', isError }
 }
 
+async function untilDead(id: number): Promise<void> {
+  const isAlive = () => {
+    try {
+      return process.kill(id, 0)
+    } catch {
+      return false
+    }
+  }
+  while (isAlive()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
 describe('a program', () => {
   const program: McpServerConfig = {
     command: process.execPath,
@@ -88,19 +99,50 @@ describe('a program', () => {
     await expect(opened.listTools()).resolves.toMatchObject({ tools: [] })
   })
 
+  it('with per_session asks the client of the call, and nobody else', async () => {
+    await open({ ...program, per_session: true })
+    const clients = await Promise.all(
+      ['Paris', 'Rome'].map(async (city) => {
+        const logged: unknown[] = []
+        const asking = await mcpClient(gateway as TestGateway, { capabilities: { elicitation: {}, sampling: {} } })
+        asking.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { city } }))
+        asking.setRequestHandler('sampling/createMessage', () => ({
+          model: 'm',
+          role: 'assistant',
+          content: { type: 'text', text: `I say ${city}` },
+        }))
+        asking.setNotificationHandler('notifications/message', ({ params }) => void logged.push(params.data))
+        return { city, asking, logged }
+      }),
+    )
+    await Promise.all(
+      clients.map(async ({ city, asking, logged }) => {
+        expect((await call(asking, 'ask')).text).toContain(city)
+        expect((await call(asking, 'sample')).text).toContain(`I say ${city}`)
+        await call(asking, 'log')
+        expect(logged).toEqual(['be careful'])
+      }),
+    )
+    const ids = await Promise.all(clients.map(async ({ asking }) => (await call(asking, 'process')).text))
+    expect(new Set(ids).size).toBe(2)
+    await clients[0]?.asking.transportOf.terminateSession()
+    await untilDead(Number(ids[0]))
+    expect((await call(clients[1]?.asking as McpClient, 'process')).text).toBe(ids[1] ?? '')
+    for (const { asking } of clients) await asking.close()
+  })
+
+  it('without it cannot ask clients', async () => {
+    const opened = await open(program)
+    const calling = opened.callTool({ name: 'p__ask', arguments: {} })
+    await expect(calling).rejects.toBeDefined()
+  })
+
   it('ends with the gateway', async () => {
     const opened = await open(program)
     const id = Number((await call(opened, 'process')).text)
     await gateway?.[Symbol.asyncDispose]()
     gateway = undefined
-    const isAlive = () => {
-      try {
-        return process.kill(id, 0)
-      } catch {
-        return false
-      }
-    }
-    while (isAlive()) await new Promise((resolve) => setTimeout(resolve, 10))
+    await untilDead(id)
   })
 })
 

@@ -2,14 +2,26 @@
 import { Server } from '@modelcontextprotocol/server'
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 
-const NAMES = ['environment', 'process', 'wait', 'die', 'flood', 'large']
-const server = new Server({ name: 'program', version: '1' }, { capabilities: { tools: {} } })
+const NAMES = ['environment', 'process', 'wait', 'die', 'flood', 'large', 'ask', 'sample', 'log']
+const server = new Server({ name: 'program', version: '1' }, { capabilities: { tools: {}, logging: {} } })
 const say = (text: string) => ({ content: [{ type: 'text' as const, text }] })
 
 server.setRequestHandler('tools/list', () => ({
   tools: NAMES.map((name) => ({ name, description: name, inputSchema: { type: 'object' as const } })),
 }))
-server.setRequestHandler('tools/call', async ({ params: { name } }) => {
+server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) => {
+  if (name === 'ask') {
+    const requestedSchema = { type: 'object' as const, properties: { city: { type: 'string' as const } } }
+    return say(JSON.stringify(await mcpReq.elicitInput({ message: 'Which city?', requestedSchema })))
+  }
+  if (name === 'sample') {
+    const messages = [{ role: 'user' as const, content: { type: 'text' as const, text: 'Name a city.' } }]
+    return say(JSON.stringify(await mcpReq.requestSampling({ messages, maxTokens: 10 })))
+  }
+  if (name === 'log') {
+    await mcpReq.log('warning', 'be careful')
+    return say('logged')
+  }
   if (name === 'environment') return say(JSON.stringify(process.env))
   if (name === 'process') return say(String(process.pid))
   if (name === 'die') process.exit(3)

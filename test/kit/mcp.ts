@@ -1,5 +1,5 @@
 /** An MCP client of the official SDK at a gateway in memory. */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client, type ClientCapabilities, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { TestGateway } from './gateway.ts'
 
 export const CURRENT = '2026-07-28'
@@ -11,6 +11,7 @@ type ClientParts = {
   /** Default: the version before the current one, with a session. */
   version?: typeof CURRENT | typeof BEFORE
   onToolsChanged?: () => void
+  capabilities?: ClientCapabilities
 }
 
 export type McpClient = Client & {
@@ -19,10 +20,11 @@ export type McpClient = Client & {
 }
 
 export async function mcpClient(gateway: TestGateway, parts: ClientParts = {}): Promise<McpClient> {
-  const { path = '/mcp', token = gateway.token, version = BEFORE, onToolsChanged } = parts
+  const { path = '/mcp', token = gateway.token, version = BEFORE, onToolsChanged, capabilities = {} } = parts
   const client = new Client(
     { name: 'test', version: '1' },
     {
+      capabilities,
       ...(version === CURRENT && { versionNegotiation: { mode: { pin: CURRENT } } }),
       ...(onToolsChanged && { listChanged: { tools: { autoRefresh: false, onChanged: onToolsChanged } } }),
     },

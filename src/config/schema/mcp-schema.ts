@@ -60,6 +60,9 @@ const McpServer = section({
       description: 'Prices and limits by tool; `*`: of tools that are not named.',
     }),
   ),
+  per_session: flag(
+    'Calls of each session of a client use a connection of their own, or a process: its sampling, elicitation and log messages reach that client. Default false.',
+  ),
   approve: oneOf(APPROVE, 'Default: mcp.approve.'),
   connect_seconds: number({ exclusiveMinimum: 0, maximum: 300 }, 'To connect and list what it has. Default 15.'),
   call_seconds: number({ exclusiveMinimum: 0, maximum: 3600 }, 'The longest call. Default 120.'),

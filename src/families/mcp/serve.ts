@@ -6,6 +6,7 @@ import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstre
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { joinedName, joinedUri, splitName, splitUri, withJoinedUris } from './names.ts'
+import { createOwnConnections } from './own-connections.ts'
 import { protocolError, toolError } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
 import { type McpAccess, metaFor, toolFamily } from './tool-calls.ts'
@@ -28,6 +29,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
         prompts: { listChanged: true },
         resources: { listChanged: true },
         completions: {},
+        logging: {},
       },
     },
   )
@@ -36,6 +38,8 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   const uriOf = (upstream: McpUpstream, uri: string) => (isJoined ? joinedUri(upstream.name, uri) : uri)
   const result = (upstream: McpUpstream, answer: Record<string, unknown>) =>
     isJoined ? withJoinedUris(upstream.name, answer) : answer
+
+  const connections = createOwnConnections(server)
 
   /** One that cannot be reached is left out where it is not the only one. */
   async function list<Item>(
@@ -114,8 +118,9 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       const tool = servers.toolsOf(upstream, offer, caller).find(({ name }) => name === own)
       if (!tool) throw unknown('tool', params.name)
       if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
+      using connection = connections.of(upstream, context)
       const { answer } = await pipeline.run(toolFamily, callFor(context.mcpReq.signal), {
-        upstream,
+        upstream: connection.upstream,
         tool: own,
         params: { name: own, arguments: params.arguments ?? {}, ...metaFor(upstream, caller) },
         onProgress: progressTo(context),

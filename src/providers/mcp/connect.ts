@@ -1,5 +1,5 @@
 /** Opens one connection to an MCP server with the official SDK: Streamable HTTP, HTTP+SSE, a program, or the built-in server. */
-import type { Client, Transport as McpTransport } from '@modelcontextprotocol/client'
+import type { Client, ClientCapabilities, Transport as McpTransport } from '@modelcontextprotocol/client'
 import type { Server } from '@modelcontextprotocol/server'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import { type Clock, pause } from '../../kit/clock.ts'
@@ -11,7 +11,17 @@ import { createUpstreamFetch, type UpstreamLimits } from './upstream-fetch.ts'
 /** What a server has besides its tools. */
 export type ListKind = 'tools' | 'prompts' | 'resources'
 
+/** The client for which a connection is made, as far as its server may ask it. */
+export type ServedClient = {
+  capabilities: Pick<ClientCapabilities, 'sampling' | 'elicitation'>
+  /** Rejects where no call of the client is open. */
+  request(method: string, params: unknown): Promise<Record<string, unknown>>
+  log(params: { level: string; data: unknown; logger?: string | undefined }): void
+}
+
 type ConnectParts = {
+  /** Undefined: the connection is of all clients together. */
+  client?: ServedClient | undefined
   name: string
   /** Undefined: the built-in server. */
   config: McpServerConfig | undefined
@@ -42,13 +52,14 @@ export async function connectTo(parts: ConnectParts): Promise<Client> {
   const client = new Client(
     { name: 'gatehouse', version: parts.version },
     {
-      capabilities: {},
+      capabilities: parts.client?.capabilities ?? {},
       listMaxPages: MAX_PAGES,
       listChanged: { tools: changed('tools'), prompts: changed('prompts'), resources: changed('resources') },
       // A program would be started once more to ask for its version, and the older transport has only older ones.
       ...(config?.url === undefined ? {} : { versionNegotiation: { mode: 'auto' as const } }),
     },
   )
+  if (parts.client) serve(client, parts.client)
   client.onclose = parts.onClosed
   client.onerror = () => {} // whoever waits for an answer gets the error as well
   const over = new AbortController()
@@ -69,6 +80,14 @@ export async function connectTo(parts: ConnectParts): Promise<Client> {
   } finally {
     over.abort()
   }
+}
+
+function serve(client: Client, { capabilities, request, log }: ServedClient): void {
+  const ask = (method: 'sampling/createMessage' | 'elicitation/create') =>
+    client.setRequestHandler(method, async ({ params }) => (await request(method, params)) as never)
+  if (capabilities.sampling) ask('sampling/createMessage')
+  if (capabilities.elicitation) ask('elicitation/create')
+  client.setNotificationHandler('notifications/message', ({ params }) => log(params))
 }
 
 async function transportTo(parts: ConnectParts): Promise<McpTransport> {

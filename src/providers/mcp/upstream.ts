@@ -6,7 +6,7 @@ import { memberOf } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
-import { connectTo, type ListKind, STREAM_END } from './connect.ts'
+import { connectTo, type ListKind, type ServedClient, STREAM_END } from './connect.ts'
 import { limitsOf } from './upstream-fetch.ts'
 
 /** What a server offers; empty lists where it has none. */
@@ -52,10 +52,13 @@ export type McpUpstream = {
   known(): McpOffer | undefined
   /** Rejects with McpRefusal or GatewayError. */
   request(request: McpRequest): Promise<Record<string, unknown>>
+  /** The same server by a connection of one client, which whoever asks for it closes. */
+  for(client: ServedClient): McpUpstream
   close(): Promise<void>
 }
 
 type UpstreamParts = {
+  client?: ServedClient | undefined
   name: string
   config: McpServerConfig | undefined
   transport: Transport
@@ -218,6 +221,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
         throw new McpRefusal(thrown.code, thrown.message, thrown.data)
       }
     },
+    for: (client) => createUpstream({ ...parts, client, onChanged() {} }),
     async close() {
       isClosed = true
       const open = connection
