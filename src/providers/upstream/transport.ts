@@ -100,49 +100,42 @@ export function createTransport(parts: TransportParts): Transport {
   }
 
   return {
+    /** One function that waits: each further one would make a promise and four objects for every call. */
     async send(request) {
       const batched = exchanged(request)
-      if (batched) {
-        const exchange = new Exchange(request, clock)
-        exchange.begin(batched)
-        return await received(exchange)
-      }
-      const origin = originFor(request.url)
-      if (request.isProbe && origin.isProxied) {
+      const origin = batched ? undefined : originFor(request.url)
+      if (request.isProbe && origin?.isProxied) {
         throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
       }
       const exchange = new Exchange(request, clock)
-      let stopWatching: (() => void) | undefined
-      try {
-        if (request.order) await reachable(request, origin, exchange)
-        else if (!origin.isProxied && clock.steady() - origin.responded_at >= TRUSTED_MILLISECONDS)
-          stopWatching = connector.watch(origin, exchange)
-        const response = await send(request.url, initOf(request, exchange.signal))
-        origin.responded_at = clock.steady()
-        exchange.begin(response, lateReads)
-      } catch (thrown) {
-        origin.responded_at = Number.NEGATIVE_INFINITY
-        throw failed(thrown, exchange)
-      } finally {
-        stopWatching?.()
+      if (batched) exchange.begin(batched)
+      if (origin) {
+        let stopWatching: (() => void) | undefined
+        try {
+          if (request.order) await reachable(request, origin, exchange)
+          else if (!origin.isProxied && clock.steady() - origin.responded_at >= TRUSTED_MILLISECONDS)
+            stopWatching = connector.watch(origin, exchange)
+          const response = await send(request.url, initOf(request, exchange.signal))
+          origin.responded_at = clock.steady()
+          exchange.begin(response, lateReads)
+        } catch (thrown) {
+          origin.responded_at = Number.NEGATIVE_INFINITY
+          throw failed(thrown, exchange)
+        } finally {
+          stopWatching?.()
+        }
       }
-      return await received(exchange)
+      const isSuccess = exchange.status >= 200 && exchange.status < 300
+      if (request.refused && !isSuccess) await request.refused(exchange, request.model)
+      const text = request.reads_text && isSuccess ? exchange.wholeText() : undefined
+      if (!text) return exchange
+      try {
+        exchange.keepText(await text)
+        return exchange
+      } catch (thrown) {
+        throw exchange.failed(thrown)
+      }
     },
-  }
-}
-
-/** The response as its provider wants it. */
-async function received(exchange: Exchange): Promise<Exchange> {
-  const { request } = exchange
-  const isSuccess = exchange.status >= 200 && exchange.status < 300
-  if (request.refused && !isSuccess) await request.refused(exchange, request.model)
-  const text = request.reads_text && isSuccess ? exchange.wholeText() : undefined
-  if (!text) return exchange
-  try {
-    exchange.keepText(await text)
-    return exchange
-  } catch (thrown) {
-    throw exchange.failed(thrown)
   }
 }
 
