@@ -41,6 +41,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/add-provider.test.ts': 30, // starts Chromium
   'test/console/alerts.test.ts': 8, // starts Chromium
   'test/console/audit.test.ts': 10, // starts Chromium
+  'test/console/batches.test.ts': 20, // starts Chromium
   'test/console/cache.test.ts': 10, // starts Chromium
   'test/console/config.test.ts': 12, // starts Chromium
   'test/console/day.test.ts': 15, // starts Chromium

@@ -62,6 +62,8 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/diagnostics': 'operate installation',
   'GET /admin/v1/usage': 'read own',
   'GET /admin/v1/files': 'read own',
+  'GET /admin/v1/files/{file_id}': 'read own',
+  'GET /admin/v1/files/{file_id}/content': 'contents own',
   'DELETE /admin/v1/files/{file_id}': 'manage own',
   'GET /admin/v1/batches': 'read own',
   'GET /admin/v1/batches/{batch_id}': 'read own',

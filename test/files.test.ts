@@ -341,6 +341,12 @@ describe('the admin API', () => {
     const page = await admin('/files?limit=1')
     expect(await ids(`?limit=1&cursor=${page.next_cursor}`)).toEqual([first])
     expect(JSON.stringify(page)).not.toContain('output_key')
+    expect(await admin(`/files/${second}`)).toEqual(page.data[0] as never)
+    const path = `/admin/v1/files/${second}/content`
+    const content = await gateway.call(path, { headers: { authorization: `Bearer ${ADMIN}` } })
+    expect([await content.text(), content.headers.get('cache-control')]).toEqual(['a', 'no-store'])
+    expect(content.headers.get('content-disposition')).toBe('attachment; filename="a.txt"')
+    expect(JSON.stringify(await admin('/audit'))).toContain('file.read_content')
     await gateway.instance.tokens.revoke(token.token_id)
     expect(await admin(`/files/${second}`, 'DELETE')).toMatchObject({ file_id: second, deleted: true })
     expect(await ids()).toEqual([first])

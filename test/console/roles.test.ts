@@ -115,7 +115,7 @@ async function callDirectly([method, path]: [string, string]): Promise<number> {
   return (await fetch(path, { method, headers, ...body })).status
 }
 
-/** A request, a webhook, and a task in each state. */
+/** A request, a webhook, a task in each state, a batch and a file. */
 async function addTo(url: string, project_id: string, token_id: string): Promise<Record<string, string>> {
   const store = await openStore({ url })
   const row_id = await store.requestLog.reserve(1)
@@ -150,6 +150,30 @@ async function addTo(url: string, project_id: string, token_id: string): Promise
     await store.tasks.save({ task_id, fence: 0 }, { due_ms: null, webhook_due_ms: LATER_MS, ...change })
     ids.webhook = `evt_${at}`
   }
+  await store.batches.add({ ...BATCH, token_id, project_id })
+  const bytes = { filename: 'a.jsonl', content_type: 'application/jsonl', bytes: 1, output_key: 'none' }
+  const file = { file_id: 'file-gh0000000000000000000000aa', token_id, project_id, created_at: NOW, expires_at: null }
+  await store.files.begin({ ...file, ...bytes, purpose: '' })
+  await store.files.finish({ ...file, ...bytes, purpose: 'batch' })
   await store.close()
-  return ids
+  return { ...ids, batch: BATCH.batch_id, file: file.file_id }
 }
+
+/** It is not due while the test runs. */
+const BATCH = {
+  batch_id: 'batch_000000000000000000000000',
+  api: 'openai',
+  endpoint: '/v1/chat/completions',
+  status: 'in_progress',
+  request: { headers: {}, base_url: 'http://gateway.test', input_file_id: 'file-none' },
+  progress: {},
+  created_at: NOW,
+  expires_at: NOW + 86_400,
+  cancelling_at: null,
+  deleted_at: null,
+  ...{ total: 3, succeeded: 1, errored: 0, canceled: 0, expired: 0 },
+  ...{ input_tokens: 0, cached_tokens: 0, output_tokens: 0, reasoning_tokens: 0 },
+  due_ms: LATER_MS,
+  leased_by: '',
+  fence: 0,
+} as const

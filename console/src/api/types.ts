@@ -26,6 +26,20 @@ export type AdminBatch = {
   message: string
   until_ms: number
 } | null
+  session: string
+  input_file_id: string | null
+  output_file_id: string | null
+  error_file_id: string | null
+  vendor_batches: ({
+  id: string | null
+  provider: string
+  lines: number
+})[]
+  problems: ({
+  code: string
+  message: string
+  line: number | null
+})[]
 }
 
 export type AdminBatchList = {
@@ -2260,11 +2274,23 @@ export type Api = {
     body: undefined
     response: AdminFileList
   }
+  'GET /admin/v1/files/{file_id}': {
+    params: { file_id: string }
+    query: {}
+    body: undefined
+    response: AdminFile
+  }
   'DELETE /admin/v1/files/{file_id}': {
     params: { file_id: string }
     query: {}
     body: undefined
     response: AdminFileDeleted
+  }
+  'GET /admin/v1/files/{file_id}/content': {
+    params: { file_id: string }
+    query: {}
+    body: undefined
+    response: unknown
   }
   'GET /admin/v1/usage': {
     params: {}

@@ -3,8 +3,10 @@ import type { Page } from '../shell/page.ts'
 import { accessPages } from './access/access.ts'
 import { alertsPage } from './alerts/alerts.ts'
 import { auditPages } from './audit/audit.ts'
+import { batchPages } from './batches/batches.ts'
 import { cachePage } from './cache/cache.ts'
 import { configPages } from './config/config.ts'
+import { filePages } from './files/files.ts'
 import { home } from './home/home.ts'
 import { modelPages } from './models/models.ts'
 import { playground } from './playground/playground.ts'
@@ -24,6 +26,8 @@ export const pages: readonly Page[] = [
   playground,
   ...requestPages,
   ...taskPages,
+  ...batchPages,
+  ...filePages,
   ...webhookPages,
   ...usagePages,
   ...accessPages,

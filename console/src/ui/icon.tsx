@@ -5,6 +5,8 @@ const PATHS = {
   play: 'M4.5 3v10l8-5z',
   list: 'M2.5 4h11M2.5 8h11M2.5 12h11',
   task: 'M2.5 3.5h11v9h-11zM6.5 5.8v4.4L10.2 8z',
+  batch: 'M2.5 2.5h8v3h-8zM4 7h8v3H4zM5.500 11.500h8v2.500h-8z',
+  file: 'M3.500 1.800h6l3 3v9.400h-9zM9.200 2v3h3',
   chart: 'M2.5 13.5h11M4 11V8M8 11V3.5M12 11V6',
   folder: 'M2 4.5v8h12v-7H7.5L6 3.5H2z',
   key: 'M9.6 6.4a3 3 0 1 0-2.1 2.1L8.5 9.5H10V11h1.5v1.5h2V10.6z',

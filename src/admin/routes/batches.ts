@@ -39,6 +39,26 @@ const AdminBatch = Type.Object(
       Type.Object({ code: Type.String(), message: Type.String(), until_ms: Type.Integer() }),
       'Why no line is executed now, and until when in unix milliseconds.',
     ),
+    session: Type.String({ description: 'By which its requests are found: a filter of `GET /admin/v1/requests`.' }),
+    input_file_id: OrNull(Type.String(), 'Null: its requests were sent with it.'),
+    output_file_id: OrNull(Type.String(), 'The results that succeeded.'),
+    error_file_id: OrNull(Type.String(), 'All other results.'),
+    vendor_batches: Type.Array(
+      Type.Object({
+        id: OrNull(Type.String(), 'Null: not yet created.'),
+        provider: Type.String(),
+        lines: Type.Integer(),
+      }),
+      { description: 'At providers, which execute lines of it now.' },
+    ),
+    problems: Type.Array(
+      Type.Object({
+        code: Type.String(),
+        message: Type.String(),
+        line: OrNull(Type.Integer(), 'Null: of the whole file.'),
+      }),
+      { description: 'Why it failed, or why lines were not executed.' },
+    ),
   },
   { title: 'AdminBatch' },
 )
@@ -126,7 +146,7 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
 }
 
 function view(batch: Batch): AdminBatch {
-  const { batch_id, token_id, project_id, api, endpoint, status, created_at, expires_at, progress } = batch
+  const { batch_id, token_id, project_id, api, endpoint, status, created_at, expires_at, request, progress } = batch
   const { total, succeeded, errored, canceled, expired, input_tokens, output_tokens } = batch
   return {
     object: 'batch',
@@ -144,6 +164,15 @@ function view(batch: Batch): AdminBatch {
     input_tokens,
     output_tokens,
     waiting: progress.pause ?? null,
+    session: request.headers['x-gatehouse-session'] ?? batch_id,
+    input_file_id: request.input_file_id ?? null,
+    output_file_id: progress.output_file_id ?? null,
+    error_file_id: progress.error_file_id ?? null,
+    vendor_batches: (progress.orders ?? []).map(({ id = null, provider, lines }) => ({ id, provider, lines })),
+    problems: [
+      ...(progress.reason ? [{ ...progress.reason, line: null }] : []),
+      ...(progress.problems ?? []).map(({ code, message, line }) => ({ code, message, line })),
+    ],
   }
 }
 

@@ -1,7 +1,8 @@
-/** The admin API's files of tokens: list them, and delete one, whose token may be revoked. Their content is not shown. */
+/** The admin API's files of tokens: list them, read one, and delete one, whose token may be revoked. */
 import Type from 'typebox'
 import type { Files } from '../../families/files/files.ts'
 import type { Context, Route } from '../../http/context.ts'
+import { fileResponse } from '../../http/file-response.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
@@ -13,7 +14,7 @@ import { adminRoute } from './route.ts'
 
 export type FileRouteParts = {
   fileRows: Pick<FileRowStore, 'find' | 'list'>
-  files: Pick<Files, 'remove'>
+  files: Pick<Files, 'remove' | 'open'>
   audit: Pick<Audit, 'record'>
   clock: Clock
 }
@@ -39,6 +40,8 @@ const AdminFileDeleted = Type.Object({ file_id: Type.String(), deleted: Type.Boo
 
 const fileView = ({ output_key: _, ...file }: FileRow) => file
 
+const params = { file_id: 'The id of a file.' }
+
 export function adminFileRoutes({ fileRows, files, audit, clock }: FileRouteParts): Route[] {
   const find = (context: Context) => fileRows.find(context.params.file_id ?? '', unixSeconds(clock))
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
@@ -58,9 +61,24 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
     return listAnswer(page.map(fileView), last && [last.file_id])
   }
 
-  async function remove(context: Context): Promise<Response> {
+  async function found(context: Context): Promise<FileRow> {
     const file = await find(context)
-    if (!file) throw noSuch('file', context.params.file_id)
+    if (file) return file
+    throw noSuch('file', context.params.file_id)
+  }
+
+  async function content(context: Context): Promise<Response> {
+    const file = await found(context)
+    const { file_id, project_id, filename } = file
+    const stored = await files.open(file)
+    // Recorded before anybody has read it.
+    const event = { action: 'file.read_content', object_type: 'file', object_id: file_id, project_id }
+    await audit.record({ ...originOf(context), ...event })
+    return fileResponse(context.request, stored, { filename, cache_control: 'no-store' })
+  }
+
+  async function remove(context: Context): Promise<Response> {
+    const file = await found(context)
     const { file_id, token_id, project_id, filename, bytes } = file
     const event = { action: 'file.delete', object_type: 'file', object_id: file_id, project_id }
     await audit.record({ ...originOf(context), ...event, before: { token_id, filename, bytes } })
@@ -82,10 +100,31 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
       errors: ['invalid_value', 'storage_unavailable'],
       handle: list,
     }),
+    adminRoute(['GET', '/admin/v1/files/:file_id', { right: 'read', project: projectOf }], {
+      summary: 'Look at a file',
+      description: 'What is known of it, without its content.',
+      params,
+      response: AdminFile,
+      errors: ['object_not_found', 'storage_unavailable'],
+      handle: async (context) => Response.json(fileView(await found(context))),
+    }),
+    adminRoute(['GET', '/admin/v1/files/:file_id/content', { right: 'contents', project: projectOf }], {
+      summary: 'Download a file',
+      description:
+        'Its bytes. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
+      params,
+      media: ['application/octet-stream'],
+      otherResponses: {
+        206: 'The requested part; `content-range` has its position.',
+        304: 'The cached file is current.',
+      },
+      errors: ['object_not_found', 'file_not_found', 'range_not_satisfiable', 'storage_unavailable'],
+      handle: content,
+    }),
     adminRoute(['DELETE', '/admin/v1/files/:file_id', { right: 'manage', project: projectOf }], {
       summary: 'Delete a file',
       description: 'With its content. Requests and conversations that name it fail from then on.',
-      params: { file_id: 'The id of a file.' },
+      params,
       response: AdminFileDeleted,
       errors: ['object_not_found', 'storage_unavailable'],
       handle: remove,

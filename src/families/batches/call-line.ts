@@ -118,6 +118,8 @@ function requestOf(
   const body = bodyOf(batch, text)
   if (!body) return undefined
   const headers = {
+    // By which its requests are found in the log; its client may have named another one.
+    'x-gatehouse-session': batch.batch_id,
     ...batch.request.headers,
     'content-type': 'application/json',
     'content-length': String(body.length),

@@ -66,6 +66,9 @@ export const ACTS: readonly Act[] = [
   act('/tasks/$failed', ['button', /^Resume/], ['POST /tasks/{task_id}/resume'], OPERATORS),
   act('/tasks/$done', ['button', /^Deliver again/], ['POST /tasks/{task_id}/retry-delivery'], OPERATORS),
   act('/tasks/$done', ['button', /^Show outputs/], ['GET /tasks/{task_id}/outputs'], CONTENTS),
+  act('/batches/$batch', ['button', /^Cancel batch/], ['POST /batches/{batch_id}/cancel'], OPERATORS),
+  act('/files/$file', ['link', /^Download/], ['GET /files/{file_id}/content'], CONTENTS),
+  act('/files/$file', ['button', /^Delete/], ['DELETE /files/{file_id}'], MANAGERS),
   act('/webhooks/$webhook', ['button', /^Deliver again/], ['POST /webhooks/{webhook_id}/redeliver'], OPERATORS),
   act('/requests/$request', ['button', /^Show contents/], ['GET /requests/{request_row}/contents'], CONTENTS),
   act('/requests/$request', ['button', /^How would it be routed/], ['POST /routing/explain'], READERS),
@@ -80,7 +83,5 @@ export const ACTS: readonly Act[] = [
 /** Routes that change something and have no control in the console, and why. */
 export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/logout': 'in the menu of the bar, for everybody',
-  'POST /admin/v1/batches/{batch_id}/cancel': 'by gatehouse batch cancel: the console has no page of batches yet',
-  'DELETE /admin/v1/files/{file_id}': 'the console has no page of files yet',
   'POST /admin/v1/mcp/tools/approve': 'by gatehouse mcp approve: the console has no page of MCP servers yet',
 }
