@@ -22,6 +22,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'src/store/store.test.ts': 4,
   'src/store/tasks/tasks.test.ts': 9,
   'test/batches-kills.test.ts': 60, // kills a gateway that runs batches
+  'test/batches-memory.test.ts': 60, // receives and begins a batch of 20 MB
   'test/cell.test.ts': 25, // starts processes on machines of a network, as root
   'test/cli-backup.test.ts': 16, // starts processes
   'test/cli-migrate.test.ts': 4,

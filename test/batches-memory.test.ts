@@ -74,7 +74,7 @@ test(
       data_dir: directory,
       vendor_url: `http://127.0.0.1:${vendor.port}/v1`,
       token: TOKEN,
-      speed: 1,
+      speed: 30,
       epoch_ms: Date.now(),
     }
     const script = join(import.meta.dir, 'kit/batch-gateway.ts')

@@ -5,10 +5,8 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
 import { callbackOf } from '../tasks/callback.ts'
-import { type BatchParts, secondsOf } from './parts.ts'
+import { type BatchParts, createSlots, partsStream, secondsOf } from './parts.ts'
 import { runBatch } from './run-batch.ts'
-import { createSlots } from './slots.ts'
-import { partsStream } from './store-parts.ts'
 
 type NewBatch = {
   batch_id: string

@@ -8,11 +8,9 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchPause, BatchVendorOrder } from '../../store/batches/batch-store.ts'
 import { collectLine, requestIdOf } from './call-line.ts'
-import { familyOf } from './endpoints.ts'
-import { linesOf } from './jsonl.ts'
-import { type ClaimedBatch, saveProgress } from './parts.ts'
+import { type ClaimedBatch, inputKeyOf, saveProgress } from './parts.ts'
 import { waitingLines } from './run-lines.ts'
-import { inputKeyOf } from './store-parts.ts'
+import { familyOf, linesOf } from './validate.ts'
 
 /** With more models the next ones wait. */
 const MOST_ORDERS = 20

@@ -1,16 +1,43 @@
-/** The parts that the steps of a batch share, and how its progress is stored and its input is read. */
+/** Shares among the steps of a batch its parts, its progress, its input, the slots of its calls, and the files that hold its results. */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
+import { streamOf } from '../../kit/stream-of.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { ByteRange, FileStore } from '../../outputs/outputs.ts'
 import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Batch, BatchProgress, BatchStore } from '../../store/batches/batch-store.ts'
+import type { Batch, BatchPart, BatchProgress, BatchStore, ResultKind } from '../../store/batches/batch-store.ts'
 import type { Files } from '../files/files.ts'
-import type { BatchCrashHook } from './crash-points.ts'
-import type { Slots } from './slots.ts'
+
+/** In the order in which a batch reaches them. */
+export const BATCH_CRASH_POINTS = [
+  'batch: before the row',
+  'batch: after the row',
+  'batch: lines added',
+  'batch: validated',
+  'batch: order stored',
+  'batch: order uploaded',
+  'batch: order sent',
+  'batch: order created',
+  'batch: order polled',
+  'batch: order results read',
+  'batch: order results stored',
+  'batch: order ended',
+  'batch: line started',
+  'batch: line answered',
+  'batch: line stored',
+  'batch: part written',
+  'batch: part noted',
+  'batch: finalizing',
+  'batch: lines closed',
+  'batch: output written',
+  'batch: ended',
+  'batch: cleaned',
+] as const
+export type BatchCrashPoint = (typeof BATCH_CRASH_POINTS)[number]
+type BatchCrashHook = (point: BatchCrashPoint) => void
 
 export type LineCall = {
   path: string
@@ -100,4 +127,152 @@ export async function inputStream(
   const file = await fileStore.open(input_key)
   if (!file) throw new GatewayError('file_not_found', 'The requests of the batch do not exist any more.')
   return file.body(range)
+}
+
+/** Of 2 MiB; a batch is claimed some ten thousand times at most, and the number has 31 bits. */
+const PARTS_OF_CLAIM = 10_000
+const PART_BYTES = 2 * 1024 * 1024
+const TYPE = 'application/jsonl'
+const KINDS: readonly ResultKind[] = ['output', 'error']
+
+/** Keys of files: letters, digits, `_`, `-` and `.`. */
+export const inputKeyOf = (batch_id: string): string => `batches/${batch_id}/input`
+const partKeyOf = (batch_id: string, { kind, part }: Pick<BatchPart, 'kind' | 'part'>): string =>
+  `batches/${batch_id}/${kind}-${String(part).padStart(6, '0')}`
+
+/** `all`: until no result is left. Otherwise one part of each kind. Throws where the claim is lost. */
+export async function storeParts(claimed: ClaimedBatch, { all }: { all: boolean }): Promise<void> {
+  const { batch, store, fileStore, signal, crashHook } = claimed
+  const { batch_id } = batch
+  for (const kind of KINDS) {
+    for (;;) {
+      const results = await store.results(batch_id, kind, PART_BYTES)
+      if (results.length === 0) break
+      const last = (await store.parts(batch_id, kind)).at(-1)?.part ?? 0
+      // Each claim has numbers of its own: what one that was lost still writes must not replace a part of the next.
+      const part = Math.max(last, batch.fence * PARTS_OF_CLAIM) + 1
+      const bytes = Buffer.from(results.map(({ text }) => `${text}\n`).join(''))
+      const body = new Blob([bytes]).stream()
+      const key = partKeyOf(batch_id, { kind, part })
+      await fileStore.write(key, { content_type: TYPE, body }, signal)
+      crashHook('batch: part written')
+      const place = { kind, part, lines: results.length, bytes: bytes.length }
+      const lines = results.map(({ line }) => line)
+      if (!(await store.moved(batch, place, lines))) return void (await fileStore.remove(key))
+      crashHook('batch: part noted')
+      if (!all) break
+    }
+  }
+}
+
+type Reading = { store: Pick<BatchStore, 'parts'>; fileStore: Pick<FileStore, 'open'> }
+
+/** The parts of these kinds as one stream. */
+export async function partsStream(
+  { store, fileStore }: Reading,
+  batch_id: string,
+  kinds: readonly ResultKind[] = KINDS,
+): Promise<ReadableStream<Uint8Array>> {
+  const parts = (await store.parts(batch_id)).filter(({ kind }) => kinds.includes(kind))
+  // Successes first, in the order in which they were stored.
+  parts.sort((one, other) => KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind) || one.part - other.part)
+  async function* bytes() {
+    for (const part of parts) {
+      const file = await fileStore.open(partKeyOf(batch_id, part))
+      if (!file) throw new Error(`A part of the results of ${batch_id} does not exist.`)
+      yield* file.body()
+    }
+  }
+  return streamOf(bytes())
+}
+
+/** The files first, then their rows: after a failure in between it is repeated. */
+export async function removeParts(
+  { store, fileStore }: { store: Pick<BatchStore, 'parts' | 'deleteParts'>; fileStore: Pick<FileStore, 'remove'> },
+  batch_id: string,
+): Promise<void> {
+  for (const part of await store.parts(batch_id)) await fileStore.remove(partKeyOf(batch_id, part))
+  await store.deleteParts(batch_id)
+}
+
+type Waiter = { token_id: string; batch_id: string; give(release: () => void): void }
+
+type Slots = {
+  /** Waits for a slot; the result gives it back, once. Rejects when the signal is aborted. */
+  take(whose: { token_id: string; batch_id: string }, signal: AbortSignal): Promise<() => void>
+  /** How many are taken. */
+  taken(): number
+}
+
+/** Shares the calls that batches may make at a time among tokens, and among the batches of each. `most`: read at each use. */
+export function createSlots({ most }: { most(): number }): Slots {
+  const waiters: Waiter[] = []
+  /** Slots by token and by batch. */
+  const taken = new Map<string, number>()
+  let total = 0
+
+  const count = (id: string) => taken.get(id) ?? 0
+  function change(ids: string[], by: number): void {
+    for (const id of ids) {
+      const left = count(id) + by
+      if (left === 0) taken.delete(id)
+      else taken.set(id, left)
+    }
+    total += by
+  }
+
+  /** The token with the fewest slots, then the batch with the fewest, then the one that has waited longest. */
+  function next(): Waiter | undefined {
+    let best: Waiter | undefined
+    for (const waiter of waiters) {
+      const byToken = best ? count(waiter.token_id) - count(best.token_id) : -1
+      if (!best || byToken < 0 || (byToken === 0 && count(waiter.batch_id) < count(best.batch_id))) best = waiter
+    }
+    return best
+  }
+
+  function serve(): void {
+    while (total < Math.max(1, most())) {
+      const waiter = next()
+      if (!waiter) return
+      waiters.splice(waiters.indexOf(waiter), 1)
+      const ids = [waiter.token_id, waiter.batch_id]
+      change(ids, 1)
+      let isGiven = true
+      waiter.give(() => {
+        if (!isGiven) return
+        isGiven = false
+        change(ids, -1)
+        serve()
+      })
+    }
+  }
+
+  return {
+    take({ token_id, batch_id }, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<() => void>()
+      const stop = () => {
+        const at = waiters.indexOf(waiter)
+        if (at === -1) return
+        waiters.splice(at, 1)
+        reject(signal.reason)
+      }
+      const waiter: Waiter = {
+        token_id,
+        batch_id,
+        give(release) {
+          signal.removeEventListener('abort', stop)
+          resolve(release)
+        },
+      }
+      if (signal.aborted) reject(signal.reason)
+      else {
+        signal.addEventListener('abort', stop, { once: true })
+        waiters.push(waiter)
+        serve()
+      }
+      return promise
+    },
+    taken: () => total,
+  }
 }

@@ -1,7 +1,17 @@
-/** One run of a batch that this process has claimed: the next step, from what the store says of it. */
+/** Runs a batch that this process has claimed: the next step, from what the store says of it, and the last ones, which end it. */
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
-import { clean, finish, recoverStarted } from './finish.ts'
-import { type ClaimedBatch, saveProgress } from './parts.ts'
+import type { BatchProgress, ResultKind } from '../../store/batches/batch-store.ts'
+import { UNKNOWN, uncalledResult } from './call-line.ts'
+import {
+  type ClaimedBatch,
+  endingOf,
+  inputKeyOf,
+  partsStream,
+  removeParts,
+  saveProgress,
+  secondsOf,
+  storeParts,
+} from './parts.ts'
 import { type Ran, runLines } from './run-lines.ts'
 import { type Ordered, runOrders } from './run-orders.ts'
 import { validate } from './validate.ts'
@@ -53,7 +63,7 @@ async function waitForOrders(
 
 const isEnded = (status: string) => ['failed', 'completed', 'cancelled', 'expired'].includes(status)
 
-async function end(claimed: ClaimedBatch, ...[ending, reason]: Ending): Promise<'ended' | 'lost'> {
+async function end(claimed: ClaimedBatch, ...[ending, reason]: EndArguments): Promise<'ended' | 'lost'> {
   if (await finish(claimed, ending, reason)) return 'ended'
   const { batch, store } = claimed
   const found = await store.find(batch.batch_id)
@@ -61,7 +71,7 @@ async function end(claimed: ClaimedBatch, ...[ending, reason]: Ending): Promise<
   const isCancelled = found?.fence === batch.fence && found.status === 'cancelling' && ending !== 'cancelled'
   return isCancelled && (await finish(claimed, 'cancelled', reason)) ? 'ended' : 'lost'
 }
-type Ending = [ending: 'completed' | 'expired' | 'cancelled', reason?: { code: string; message: string }]
+type EndArguments = [ending: 'completed' | 'expired' | 'cancelled', reason?: { code: string; message: string }]
 
 async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'ended' | number> {
   const { batch, store, clock } = claimed
@@ -74,4 +84,120 @@ async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'en
   const due_ms = Math.min(pause?.until_ms ?? clock.now(), batch.expires_at * 1000)
   if (!(await saveProgress(claimed, { pause }))) return 'lost'
   return (await store.save(batch, { due_ms, release: true })) ? due_ms : 'lost'
+}
+
+type Ending = NonNullable<BatchProgress['ending']>
+
+const LINES_PER_WRITE = 500
+const LINES_PER_DELETE = 5_000
+const DAY_MILLISECONDS = 86_400_000
+
+/** Why a line has no response, by how its batch ended; the codes are those of OpenAI. */
+const REASONS = {
+  completed: { outcome: 'errored', code: 'internal_error', message: 'This request was not executed.' },
+  cancelled: {
+    outcome: 'canceled',
+    code: 'batch_cancelled',
+    message: 'This request was not executed because the batch was cancelled.',
+  },
+  expired: {
+    outcome: 'expired',
+    code: 'batch_expired',
+    message: 'This request could not be executed before the completion window expired.',
+  },
+} as const
+
+/** Lines whose process is gone wait again; where they may not be called again, they end. False: the claim is lost. */
+async function recoverStarted(claimed: ClaimedBatch): Promise<boolean> {
+  const { batch, store, clock } = claimed
+  const started = await store.started(batch.batch_id)
+  if (started.length === 0) return true
+  const isOver = batch.status !== 'in_progress' || clock.now() >= batch.expires_at * 1000
+  if (!isOver && !batch.request.exactly_once) return store.callAgain(batch)
+  return store.close(
+    batch,
+    started.map((line) => ({ line: line.line, result: uncalledResult(batch, line, UNKNOWN) })),
+  )
+}
+
+/** False: the claim is lost. */
+async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgress['reason']): Promise<boolean> {
+  const { batch, store, clock, log, crashHook } = claimed
+  const now = secondsOf(clock.now())
+  const isCancelled = ending === 'cancelled'
+  const times = { ending: batch.progress.ending ?? ending, finalizing_at: batch.progress.finalizing_at ?? now }
+  const noted = { ...times, pause: undefined, ...(reason && { reason }) }
+  if (!(await saveProgress(claimed, noted, isCancelled ? 'cancelling' : 'finalizing'))) return false
+  crashHook('batch: finalizing')
+  if (!(await closeLines(claimed, batch.progress.ending ?? ending))) return false
+  crashHook('batch: lines closed')
+  await storeParts(claimed, { all: true })
+  if (batch.api === 'openai')
+    for (const kind of ['output', 'error'] as const) if (!(await writeFile(claimed, kind))) return false
+  const status = batch.progress.ending ?? ending
+  const progress = { ...batch.progress, ended_at: secondsOf(clock.now()) }
+  const isSaved = await store.save(batch, {
+    status,
+    progress,
+    due_ms: clock.now(),
+    release: true,
+    ...endingOf(claimed),
+  })
+  if (isSaved)
+    log.info('batch ended', { batch_id: batch.batch_id, token_id: batch.token_id, status, lines: batch.total })
+  crashHook('batch: ended')
+  return isSaved
+}
+
+async function closeLines({ batch, store }: ClaimedBatch, ending: Ending): Promise<boolean> {
+  const reason = batch.progress.reason ? { ...REASONS[ending], ...batch.progress.reason } : REASONS[ending]
+  for (;;) {
+    const lines = await store.pending(batch.batch_id, 0, LINES_PER_WRITE)
+    if (lines.length === 0) return true
+    const results = lines.map((line) => ({ line: line.line, result: uncalledResult(batch, line, reason) }))
+    if (!(await store.close(batch, results))) return false
+  }
+}
+
+/** A file of results, whose id is stored before it is written: written again, it is the same. */
+async function writeFile(claimed: ClaimedBatch, kind: ResultKind): Promise<boolean> {
+  const { batch, store, files, signal, crashHook } = claimed
+  if ((await store.parts(batch.batch_id, kind)).length === 0) return true
+  const name = `${kind}_file_id` as const
+  if (batch.progress[name] === undefined && !(await saveProgress(claimed, { [name]: files.newId() }))) return false
+  const file_id = batch.progress[name] ?? ''
+  const owner = { token_id: batch.token_id, project_id: batch.project_id ?? undefined }
+  const { output_seconds } = batch.request
+  const file = {
+    owner,
+    purpose: 'batch_output',
+    filename: `${batch.batch_id}_${kind}.jsonl`,
+    content_type: 'application/jsonl',
+    file_id,
+    ...(output_seconds !== undefined && { expires_at: secondsOf(claimed.clock.now()) + output_seconds }),
+  } as const
+  await files.write(file, await partsStream(claimed, batch.batch_id, [kind]), signal)
+  crashHook('batch: output written')
+  return true
+}
+
+/** Removes what an ended batch does not need any more; then all of it, once it has been kept long enough. */
+async function clean({ batch, store, fileStore, settings, clock, crashHook }: ClaimedBatch): Promise<void> {
+  const { batch_id, progress, request } = batch
+  const ended_ms = (progress.ended_at ?? batch.created_at) * 1000
+  const kept_until_ms = ended_ms + settings().keep_days * DAY_MILLISECONDS
+  const isOver = batch.deleted_at !== null || clock.now() >= kept_until_ms
+  if (progress.is_cleaned && isOver) {
+    await removeParts({ store, fileStore }, batch_id)
+    await store.remove(batch_id)
+    return
+  }
+  if (!progress.is_cleaned) {
+    while ((await store.deleteLines(batch_id, LINES_PER_DELETE)) === LINES_PER_DELETE);
+    if (request.input_file_id === undefined || progress.has_copy) await fileStore.remove(inputKeyOf(batch_id))
+    if (request.input_file_id !== undefined) await removeParts({ store, fileStore }, batch_id)
+  }
+  const due_ms = isOver ? clock.now() : kept_until_ms
+  await store.save(batch, { progress: { ...progress, is_cleaned: true }, due_ms, release: true })
+  crashHook('batch: cleaned')
 }

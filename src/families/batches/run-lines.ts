@@ -4,8 +4,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchPause, LineResult } from '../../store/batches/batch-store.ts'
 import { callLine } from './call-line.ts'
-import { type ClaimedBatch, inputStream } from './parts.ts'
-import { storeParts } from './store-parts.ts'
+import { type ClaimedBatch, inputStream, storeParts } from './parts.ts'
 
 /** `finished`: no line waits. `stopped`: it was cancelled. `closing`: the process stops. `gone`: its input was deleted. */
 export type Ran = 'finished' | 'expired' | 'stopped' | 'closing' | 'revoked' | 'gone' | BatchPause

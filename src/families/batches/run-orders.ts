@@ -6,9 +6,8 @@ import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchVendorOrder, LineResult } from '../../store/batches/batch-store.ts'
 import { readLineResult, UNKNOWN, uncalledResult } from './call-line.ts'
 import { collectOrders, linesInOrder, orderKeyOf, orderStream, saveOrder } from './collect-orders.ts'
-import { type ClaimedBatch, saveProgress } from './parts.ts'
+import { type ClaimedBatch, saveProgress, storeParts } from './parts.ts'
 import { readInput } from './run-lines.ts'
-import { storeParts } from './store-parts.ts'
 
 /** `done`: vendors have nothing more to do. `until_ms`: when to look again; `isOver`: no further line may be called. */
 export type Ordered = 'lost' | 'done' | { until_ms: number; isOver: boolean }

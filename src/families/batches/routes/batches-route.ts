@@ -14,7 +14,7 @@ import type { Operation, Parameter } from '../../../spec/operation.ts'
 import type { Files } from '../../files/files.ts'
 import { requestBaseUrl } from '../../tasks/routes/request-parameters.ts'
 import type { Batches } from '../batches.ts'
-import { BATCH_ENDPOINTS, familyOf } from '../endpoints.ts'
+import { BATCH_ENDPOINTS, familyOf } from '../validate.ts'
 import { batchView } from '../views.ts'
 import { idsOf, keptHeaders, pageOf, readLimit } from './batch-request.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import type { FileStore } from '../../outputs/outputs.ts'
 import type { BatchPart } from '../../store/batches/batch-store.ts'
 import type { ClaimedBatch } from './parts.ts'
-import { partsStream, storeParts } from './store-parts.ts'
+import { partsStream, storeParts } from './parts.ts'
 
 test('what a claim that was lost writes late replaces no part of the next claim', async () => {
   const written = new Map<string, string>()
