@@ -171,6 +171,30 @@ describe('the executable', () => {
     expect(image.status).toBe(200)
   }, 300_000)
 
+  it('calls tools of MCP servers, in chats too, and guards texts with patterns of RE2', async () => {
+    const directory = empty('tools')
+    const notes = { command: process.execPath, args: [join(ROOT, 'test/kit/notes-server.ts')] }
+    const guards = {
+      names: { kind: 'patterns', patterns: ['project (orion|lyra)'], when: {}, on: ['input'] },
+      personal: { kind: 'redact', restore: true, when: {} },
+    }
+    writeFileSync(join(directory, 'gatehouse.yaml'), JSON.stringify({ mcp: { servers: { notes } }, guards }))
+    const tools = await startServe({ directory, command: executable })
+    const run = (name: string, args: object) =>
+      call(tools, '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } })
+    expect(await (await run('sandbox__calculator', { expression: '6 * 7' })).text()).toContain('42')
+    expect(await (await run('notes__read_note', { id: '7' })).text()).toContain('Note 7 says: blue.')
+    const tool = { type: 'mcp', server_label: 'sandbox', require_approval: 'never' }
+    const input = 'Use the calculator.'
+    const inChat = await call(tools, '/v1/responses', { model: 'sandbox/general', input, tools: [tool] })
+    expect([inChat.status, await inChat.text()]).toEqual([200, expect.stringContaining('mcp_call')])
+    const chat = (content: string) =>
+      call(tools, '/v1/chat/completions', { model: 'sandbox/general', messages: [{ role: 'user', content }] })
+    expect((await chat('All of Project Orion')).status).toBe(400)
+    expect((await chat('Write to ada@example.com')).status).toBe(200)
+    expect(await ended(tools)).toBe(0)
+  }, 60_000)
+
   it('checks a large configuration in a worker thread', async () => {
     const text = `providers: {}\n${'# a comment\n'.repeat(2_000)}`
     const checked = await fetch(`${served.url}/admin/v1/config/validate`, {
