@@ -94,7 +94,7 @@ test('rows with the same request id in the same millisecond have ids of their ow
   const log = createLog({ clock, level: 'silent', pretty: false, write() {} })
   const url = `http://127.0.0.1:${server.port}/`
   const request_log = { ...DEFAULT_REQUEST_LOG, sinks: [{ http: { url, format: 'json' as const } }] }
-  const sinks = createRequestSinks({ config: configOf({ request_log }), clock, log })
+  const sinks = createRequestSinks({ config: configOf({ request_log }), assignIds: async () => {}, clock, log })
   const row = { row_id: 0, at_ms: 5, request_id: 'chosen-by-a-client', tags: [], detail: {} }
   for (let count = 0; count < 2; count++) sinks.push({ ...row } as unknown as RequestRow)
   await sinks.flush()

@@ -340,10 +340,9 @@ const RETIRED_WORDS =
 
 test('no identifier of `src` or the sandbox uses a retired word', () => {
   const found = [...files, ...sandbox].flatMap(({ name, text }) => {
-    const code = text.replaceAll(
-      /\/\*[\s\S]*?\*\/|\/\/.*$|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/gm,
-      '',
-    )
+    const code = text
+      .replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/gm, '')
+      .replaceAll('ClickHouse', 'Clickhouse') // a name
     const words = [...code.matchAll(/[A-Za-z_]\w*/g)].flatMap(([identifier]) =>
       identifier.split(/_|(?<=[a-z0-9])(?=[A-Z])/).map((word) => [identifier, word.toLowerCase()] as const),
     )

@@ -273,6 +273,7 @@ export const DEFAULT_REQUEST_LOG: RequestLogSettings = {
   enabled: true,
   keep_days: 7,
   sinks: [],
+  reader: 'store',
   summaries: { minutes_keep_hours: 24, hours_keep_days: 21, days_keep_days: 1_100 },
 }
 

@@ -17,6 +17,7 @@ import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { readContents } from '../observe/requests/contents-log.ts'
 import { createRequestReader } from '../observe/requests/request-reader.ts'
+import { searchesOf } from '../observe/requests/request-sinks.ts'
 import type { AuditOrigin } from '../spec/audit.ts'
 import type { Store } from '../store/store.ts'
 
@@ -45,7 +46,12 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
   const overrides = createLiveOverrides({ store: store.overrides, apply() {}, clock, log })
   const contents = async (row: { row_id: number; request_id: string }) =>
     readContents(row, { store: store.requestContents, keys: keys() })
-  const requests = createRequestReader({ store: store.requestLog, flush: async () => {}, contents, clock })
+  const requests = createRequestReader({
+    store: config ? searchesOf(store.requestLog, config.request_log) : store.requestLog,
+    flush: async () => {},
+    contents,
+    clock,
+  })
   const purge: Parameters<typeof cacheRoutes>[0]['cache']['purge'] = async (model, event) => ({
     entries: await purgeStore(store.cachedAnswers, model, event),
   })

@@ -9,7 +9,7 @@ import { contentsKeys, createContentsLog, readContents } from '../observe/reques
 import { createLiveEvents, type LiveEvents } from '../observe/requests/live-events.ts'
 import { createIds, createRequestLog } from '../observe/requests/request-log.ts'
 import { createRequestReader, type RequestReader } from '../observe/requests/request-reader.ts'
-import { createRequestSinks } from '../observe/requests/request-sinks.ts'
+import { createRequestSinks, searchesOf } from '../observe/requests/request-sinks.ts'
 import { viewRow } from '../observe/requests/request-view.ts'
 import { createAccessLog, createRequests, type Recorder } from '../observe/requests/requests.ts'
 import { createSumUpkeep } from '../observe/requests/sum-upkeep.ts'
@@ -59,13 +59,13 @@ export function createObservation({
   clock,
   log,
 }: ObservationParts): Observation {
-  const sinks = createRequestSinks({ config: config(), clock, log })
+  const assignIds = createIds(store.requestLog)
+  const sinks = createRequestSinks({ config: config(), assignIds, clock, log })
   const logs = telemetry?.logs
   const push = (row: RequestRow) => {
     sinks.push(row)
     logs?.add([viewRow(row)])
   }
-  const assignIds = createIds(store.requestLog)
   const contents = createContentsLog({ store: store.requestContents, assignIds, config, clock, log })
   metering?.watchContents(contents.health)
   const summarySettings = () => config().request_log.summaries
@@ -102,9 +102,11 @@ export function createObservation({
     requests.flush()
     return requestLog.flush()
   }
+  const { request_log } = config()
+  const isElsewhere = request_log.reader === 'clickhouse'
   const reader = createRequestReader({
-    store: store.requestLog,
-    flush,
+    store: searchesOf(store.requestLog, request_log),
+    flush: isElsewhere ? async () => void (await Promise.all([flush(), sinks.flush()])) : flush,
     async contents(row) {
       requests.flush()
       await contents.flush()

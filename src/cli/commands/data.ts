@@ -176,8 +176,12 @@ function sinksOf({ given, terminal: { environment, cwd } }: StoreWork): Sinks {
 }
 
 /** An address without what may hold a secret. */
-function sinkName({ file, http }: RequestSink, data_dir: string): string {
+function sinkName({ file, http, clickhouse }: RequestSink, data_dir: string): string {
   if (file) return `${resolve(data_dir, file.path)} and the files beside it`
+  if (clickhouse) {
+    const { url, database = 'default', table = 'gatehouse_requests' } = clickhouse
+    return `${database}.${table} in ClickHouse at ${new URL(url).origin}`
+  }
   const { origin, pathname } = new URL(http?.url ?? '')
   return `${origin}${pathname}`
 }

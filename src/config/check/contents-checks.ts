@@ -1,4 +1,4 @@
-/** Checks what the request log is to record of contents. */
+/** Checks what the request log records of contents, and where its rows go and are searched. */
 import type { Path } from '../load/read-yaml.ts'
 import { type ContentsConfig, mayRecordContents, type RequestLogConfig } from '../schema/request-log-schema.ts'
 
@@ -36,4 +36,15 @@ function redactionProblem(pattern: string): string | undefined {
 export function contentsKeyProblem(contents: ContentsConfig | undefined, key: string | undefined): string | undefined {
   if (!contents || !mayRecordContents(contents) || key !== undefined) return undefined
   return 'is not set, and request_log.contents is on: contents are stored only encrypted; openssl rand -base64 32 makes a key'
+}
+
+export function checkRequestSinks(request_log: RequestLogConfig | undefined, report: Report): void {
+  for (const [index, sink] of (request_log?.sinks ?? []).entries()) {
+    const kinds = [sink?.file, sink?.http, sink?.clickhouse].filter((one) => one !== undefined)
+    if (!sink || kinds.length === 1) continue
+    report(['request_log', 'sinks', index], 'must have one of `file`, `http` and `clickhouse`')
+  }
+  const engines = (request_log?.sinks ?? []).filter((sink) => sink?.clickhouse !== undefined)
+  if (request_log?.reader === 'clickhouse' && engines.length !== 1)
+    report(['request_log', 'reader'], `needs one sink with \`clickhouse\`, found ${engines.length}`)
 }

@@ -37,10 +37,12 @@ function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers
     { path: ['telemetry', 'otlp', 'endpoint'], text: telemetry?.otlp?.endpoint },
     { path: ['outputs', 's3', 'endpoint'], text: outputs?.s3?.endpoint },
     { path: ['admin', 'oidc', 'issuer'], text: admin?.oidc?.issuer },
-    ...(request_log?.sinks ?? []).map((sink, index) => ({
-      path: ['request_log', 'sinks', index, 'http', 'url'],
-      text: sink?.http?.url,
-    })),
+    ...(request_log?.sinks ?? []).flatMap((sink, index) =>
+      (['http', 'clickhouse'] as const).map((kind) => ({
+        path: ['request_log', 'sinks', index, kind, 'url'],
+        text: sink?.[kind]?.url,
+      })),
+    ),
     ...Object.entries(providers ?? {}).map(([id, provider]) => ({
       path: ['providers', id, 'base_url'],
       text: provider?.base_url,

@@ -31,6 +31,7 @@ type Kept = { path: Path; name: string }
 export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'providers.*', members: ['kind', 'preset', 'base_url', 'apis', 'options'] },
   { section: 'request_log.sinks.*.http', members: ['url'] },
+  { section: 'request_log.sinks.*.clickhouse', members: ['url'] },
   { section: 'telemetry.otlp', members: ['endpoint'] },
   { section: 'alerts.email', members: ['host', 'port'] },
   { section: 'admin.oidc', members: ['issuer'] },

@@ -24,6 +24,8 @@ export const SECRET_PLACES = [
   'providers.*.key',
   'providers.*.keys.*.key',
   'providers.*.options.**',
+  'request_log.sinks.*.clickhouse.password',
+  'request_log.sinks.*.clickhouse.url',
   'request_log.sinks.*.http.headers.*',
   'request_log.sinks.*.http.url',
   'telemetry.otlp.headers.*',

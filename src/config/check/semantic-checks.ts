@@ -11,7 +11,7 @@ import { valkeyUrlProblem } from '../schema/valkey-schema.ts'
 import { oidcProblems } from './admin-checks.ts'
 import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
-import { checkContents } from './contents-checks.ts'
+import { checkContents, checkRequestSinks } from './contents-checks.ts'
 import { declaredProblems } from './declared-checks.ts'
 import { guardProblems } from './guard-checks.ts'
 import { mcpProblems } from './mcp-checks.ts'
@@ -55,7 +55,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
   checkBudgets(config, report)
   checkAlerts(config, report)
   checkTelemetry(parts, report)
-  checkRequestSinks(config, report)
+  checkRequestSinks(config.request_log, report)
   checkContents(config.request_log, report)
   for (const [id, provider] of present(config.providers)) checkProvider({ id, provider, parts, report })
   for (const [id, model] of present(config.models)) checkModel({ id, model, parts, report })
@@ -162,13 +162,6 @@ function checkTelemetry(parts: SemanticCheckParts, report: Report): void {
   for (const [index, id] of (otlp?.propagate_to ?? []).entries()) {
     const problem = id === '*' || id === undefined ? undefined : providerProblem(id, parts)
     if (problem) report(['telemetry', 'otlp', 'propagate_to', index], `found "${id}", which ${problem}`)
-  }
-}
-
-function checkRequestSinks({ request_log }: FileConfig, report: Report): void {
-  for (const [index, sink] of (request_log?.sinks ?? []).entries()) {
-    if (!sink || (sink.file === undefined) !== (sink.http === undefined)) continue
-    report(['request_log', 'sinks', index], 'must have either `file` or `http`')
   }
 }
 

@@ -28,6 +28,28 @@ const HttpSink = section(
   'Batches by HTTP POST.',
 )
 
+const identifier = (description: string) =>
+  optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,63}$', description }))
+
+const ClickHouseSink = section(
+  {
+    url: Type.String({
+      pattern: '^https?://',
+      description: 'Its HTTP interface, such as https://clickhouse.example.com:8443. Redirects are not followed.',
+    }),
+    database: identifier('Default `default`.'),
+    table: identifier('With the view `<table>_usage`. Default `gatehouse_requests`.'),
+    username: optional(Type.String({ minLength: 1, description: 'Default: that of ClickHouse.' })),
+    password: optional(Type.String({ minLength: 1, description: 'Sent in a header.' })),
+    keep_days: integer(
+      { minimum: 1, maximum: 36_600 },
+      'Days to keep rows, set when the table is made. Default: no end.',
+    ),
+    create: flag('Make the table and its view where they are missing. Default true.'),
+  },
+  'A table of ClickHouse.',
+)
+
 const queueing = {
   max_queued: integer(
     { minimum: 100, maximum: 1_000_000 },
@@ -38,8 +60,8 @@ const queueing = {
 }
 
 const RequestSink = Type.Object(
-  { file: optional(FileSink), http: optional(HttpSink), ...queueing },
-  { ...closed, minProperties: 1, description: 'Either file or http.' },
+  { file: optional(FileSink), http: optional(HttpSink), clickhouse: optional(ClickHouseSink), ...queueing },
+  { ...closed, minProperties: 1, description: 'One of file, http and clickhouse.' },
 )
 export type RequestSink = Type.Static<typeof RequestSink>
 
@@ -108,6 +130,10 @@ export const RequestLogConfig = section({
     RequestSink,
     { maxItems: 10 },
     'Where rows also go, even with `enabled: false`. Needs a restart. Default: nowhere.',
+  ),
+  reader: oneOf(
+    ['store', 'clickhouse'],
+    'Where the console, the admin API and feedback search rows; clickhouse: the sink of it. Needs a restart. Default store.',
   ),
   summaries: optional(SummariesConfig),
   contents: optional(ContentsConfig),
