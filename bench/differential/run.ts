@@ -26,7 +26,8 @@ function configFor(port: number): string {
   const model = (name: string, provider: string, more = '') =>
     `  ${name}: { targets: [{ provider: ${provider}, model: m }], routing: { tries: 1 }, ${price}${more} }`
   const key = 'key: "${DIFFERENTIAL_VENDOR_KEY}"'
-  return `server: { host: 127.0.0.1, port: 0 }
+  // A busy machine must not make one side refuse what the other serves.
+  return `server: { host: 127.0.0.1, port: 0, max_delay_ms: 0 }
 sandbox: true
 providers:
   chat: { kind: chatcompat, base_url: "${at}/v1", ${key} }
