@@ -150,6 +150,8 @@ export type ByteBudget = {
 }
 
 const BYTES_RETRY_SECONDS = 1
+/** Tokens that hold nothing are forgotten beyond so many: deleting and adding one for each call makes a new table every few calls. */
+const KEPT_TOKENS = 1_000
 
 export function createByteBudget(limits: ByteLimits): ByteBudget {
   const of_token = new Map<string, number>()
@@ -192,7 +194,7 @@ export function createByteBudget(limits: ByteLimits): ByteBudget {
     release(token_id, bytes) {
       total -= bytes
       const left = (of_token.get(token_id) ?? 0) - bytes
-      if (left > 0) of_token.set(token_id, left)
+      if (left > 0 || of_token.size <= KEPT_TOKENS) of_token.set(token_id, left)
       else of_token.delete(token_id)
     },
     held: () => total,
