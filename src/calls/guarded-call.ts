@@ -11,7 +11,7 @@ export function guardCall(call: Call, record: CallRecord, plan: GuardPlan, other
   const guards = plan.guardsWith(tags)
   const added = others?.guardsWith(tags).filter((guard) => !guards.includes(guard)) ?? []
   record.guards ??= []
-  call.guards = new CallGuards([...added, ...guards], record.guards)
+  call.guards = new CallGuards([...added, ...guards], { call, ask: plan.ask, results: record.guards })
 }
 
 type Guarded<Work, Answer> = {
@@ -31,7 +31,7 @@ export async function executeGuarded<Work, Answer>(
   if (!guarded) throw notGuarded()
   guards.onBlocked = () => forget(call)
   try {
-    guards.checkInput(guarded.input(work, call))
+    await guards.checkInput(guarded.input(work, call))
   } catch (thrown) {
     forget(call)
     throw thrown
@@ -39,7 +39,7 @@ export async function executeGuarded<Work, Answer>(
   // What the request log records is what a provider gets.
   if (capture?.is_recorded && texts) capture.input = texts(work)
   const answer = await execute()
-  if (!guarded.output || !guards.readsAnswer || guards.checkOutput(guarded.output(answer))) return answer
+  if (!guarded.output || !guards.readsAnswer || (await guards.checkOutput(guarded.output(answer)))) return answer
   throw answerBlocked()
 }
 

@@ -9,6 +9,7 @@ import { createFindOwner } from '../calls/budgets/budget-owners.ts'
 import { budgetStates } from '../calls/budgets/budget-states.ts'
 import { createBudgets } from '../calls/budgets/budgets.ts'
 import type { Gate } from '../calls/call.ts'
+import type { AskGuard } from '../calls/guards/guard.ts'
 import { createGuards, type Guards } from '../calls/guards/guards.ts'
 import { createRateLimiter } from '../calls/limits/rate-limits.ts'
 import { createOpenCallGate } from '../calls/open-call-gate.ts'
@@ -37,6 +38,7 @@ type AccountingParts = {
   /** The configuration now. */
   config(): Config
   guardedFetch: GuardedFetch
+  askGuard: AskGuard
   /** Called for every token that was used. */
   onUsed(token_id: string): void
   /** Told of each refusal by a limit or a budget. */
@@ -66,7 +68,20 @@ type Accounting = {
 }
 
 export function createAccounting(parts: AccountingParts): Accounting {
-  const { store, valkey, process_id, config, catalogue, guardedFetch, onUsed, onRefused, onRaised, clock, log } = parts
+  const {
+    store,
+    valkey,
+    process_id,
+    config,
+    catalogue,
+    guardedFetch,
+    askGuard,
+    onUsed,
+    onRefused,
+    onRaised,
+    clock,
+    log,
+  } = parts
   const alerts = createAlerts({
     store: store.alerts,
     history: store.alertHistory,
@@ -122,7 +137,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, close: ledger.closeCall, clock, log })
   let closing: Promise<void> | undefined
-  const guards = createGuards(config)
+  const guards = createGuards(config, askGuard)
   const gates = [
     rateLimiter,
     createBudgetGate({ budgets, config, clock }),

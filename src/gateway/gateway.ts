@@ -42,6 +42,7 @@ import type { Store, UsageStore } from '../store/store.ts'
 import { storeClockFor } from '../store/store-clock.ts'
 import { createAccounting } from './accounting.ts'
 import { apiRefusal, createAdministration } from './administration.ts'
+import { createAskGuard } from './ask-guard.ts'
 import { createCallRoute } from './call-route.ts'
 import { createControl } from './control.ts'
 import { createCallEntry } from './enter-call.ts'
@@ -128,7 +129,10 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const valkey = parts.is_idle || !config.valkey ? undefined : openValkey(config.valkey, { clock, log })
   const shared = { store, valkey, process_id, config: () => live, catalogue, guardedFetch, onUsed: tokens.used, log }
   const { alerted: onRaised, taskChanged: onTaskChanged } = observation.readers.live
-  const accounting = createAccounting({ ...shared, onRaised, onRefused: metering?.refused, clock: storeClock })
+  const moderations = createModerations({ tokenizer })
+  const askGuard = createAskGuard({ pipeline: () => pipeline, chat: () => chat, moderations, guardedFetch, clock, log })
+  const alerting = { onRaised, onRefused: metering?.refused }
+  const accounting = createAccounting({ ...shared, ...alerting, askGuard, clock: storeClock })
   const { ledger, alerts, attemptLimits, reports, stages } = accounting
   const sharedVectors = parts.is_idle ? undefined : await openSharedVectors(store, config, log)
   const caching = { store: store.cachedAnswers, valkey, sharedVectors, settings: () => live.cache }
@@ -209,7 +213,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       background,
       embeddings,
       rerank: createRerank({ tokenizer }),
-      moderations: createModerations({ tokenizer }),
+      moderations,
       mcp,
       ...made,
       byName: { supply, config: () => live, ...stages },

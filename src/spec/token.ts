@@ -88,6 +88,8 @@ export type Caller = AccountLimits & {
   as_of?: number
   /** The person who calls, where the call is one of the playground. */
   playground?: string
+  /** It asks on behalf of a guard, so that no guard checks its calls. */
+  is_unguarded?: true
   /** Limited to some models or some families. */
   is_limited?: boolean
   mayUseModel(id: string): boolean

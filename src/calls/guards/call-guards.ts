@@ -2,28 +2,59 @@
 import type { GuardSide } from '../../config/schema/guard-schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { GuardedText } from './content.ts'
-import { checksSide, GUARD_OUTCOMES, type Guard, type GuardOutcome, type GuardResult, restores } from './guard.ts'
+import {
+  type AskGuard,
+  checksSide,
+  GUARD_OUTCOMES,
+  type Guard,
+  type GuardedCall,
+  type GuardOutcome,
+  type GuardResult,
+  restores,
+  type Verdict,
+} from './guard.ts'
 import { Placeholders } from './placeholders.ts'
-import { Blocked, FilterChain, RulesFilter, type TextFilter } from './text-filter.ts'
+import type { Rules } from './rules.ts'
+import { Blocked, FilterChain, LengthFilter, RulesFilter, type TextFilter } from './text-filter.ts'
+
+type Ruled = Guard & { rules: Rules }
+const hasRules = (guard: Guard): guard is Ruled => guard.rules !== undefined
+const asks = (guard: Guard): boolean => guard.rules === undefined
+
+/** Of a streamed answer: the rules of guards, or values in place of their placeholders. */
+export type GuardSteps = 'all' | 'rules' | 'restore'
+
+type CallGuardParts = {
+  call: GuardedCall
+  /** For those that ask. */
+  ask: AskGuard
+  /** Those of the call so far, which may have been at another model. */
+  results: GuardResult[]
+}
 
 export class CallGuards {
   readonly #guards: readonly Guard[]
   readonly #input: readonly Guard[]
   readonly #output: readonly Guard[]
   readonly #restores: boolean
+  readonly #parts: CallGuardParts
   readonly #placeholders = new Placeholders()
-  /** What each of them has decided, for the request log. */
-  readonly results: GuardResult[]
+  /** Characters so far, by guard and side. */
+  readonly #lengths = new Map<string, number>()
   /** Called where an answer is blocked. */
   onBlocked: (() => void) | undefined
 
-  /** `results`: those of the call so far, which may have been at another model. */
-  constructor(guards: readonly Guard[], results: GuardResult[] = []) {
+  constructor(guards: readonly Guard[], parts: CallGuardParts) {
     this.#input = guards.filter((guard) => checksSide(guard, 'input'))
     this.#output = guards.filter((guard) => checksSide(guard, 'output'))
     this.#restores = guards.some(restores)
-    this.results = results
+    this.#parts = parts
     this.#guards = guards
+  }
+
+  /** What each of them has decided, for the request log. */
+  get results(): GuardResult[] {
+    return this.#parts.results
   }
 
   /** Changes with their settings. */
@@ -36,40 +67,54 @@ export class CallGuards {
     return this.#output.length > 0 || (this.#restores && !this.#placeholders.isEmpty)
   }
 
-  /** Checks and changes the texts of a request. Throws GatewayError where a guard blocks it. */
-  checkInput(texts: readonly GuardedText[]): void {
+  /** Whether a model or a service decides of the answer. */
+  get asksAboutAnswer(): boolean {
+    return this.#output.some(asks)
+  }
+
+  /** Checks and changes the texts of a request. Rejects with GatewayError where a guard blocks it. */
+  async checkInput(texts: readonly GuardedText[]): Promise<void> {
     this.#placeholders.avoid(texts.map(({ text }) => text))
     try {
-      for (const guard of this.#input) this.#check(guard, 'input', texts)
+      await this.#checkAll(this.#input, 'input', texts)
     } catch (thrown) {
       throw thrown instanceof Blocked ? blocked(thrown.guard) : thrown
     }
   }
 
   /** The same of a whole answer. False: a guard blocks it. */
-  checkOutput(texts: readonly GuardedText[]): boolean {
+  async checkOutput(texts: readonly GuardedText[]): Promise<boolean> {
     try {
-      for (const guard of this.#output) this.#check(guard, 'output', texts)
+      await this.#checkAll(this.#output, 'output', texts)
     } catch (thrown) {
-      if (thrown instanceof Blocked) {
-        this.onBlocked?.()
-        return false
-      }
-      throw thrown
+      if (!(thrown instanceof Blocked)) throw thrown
+      this.onBlocked?.()
+      return false
     }
     if (this.#restores && !this.#placeholders.isEmpty)
       for (const one of texts) one.text = this.#placeholders.restored(one.text, one.is_json ?? false)
     return true
   }
 
-  /** For one text of a streamed answer. */
-  outputFilter(isJson: boolean): TextFilter {
-    const filters: TextFilter[] = this.#output.map((guard) => {
+  /** For one text of a streamed answer. What others are asked about has passed the rules, and is not yet restored. */
+  outputFilter(isJson: boolean, steps: GuardSteps = 'all'): TextFilter {
+    const filters: TextFilter[] = (steps === 'restore' ? [] : this.#output.filter(hasRules)).flatMap((guard) => {
       this.#note(guard, 'output', 'passed')
-      return this.#filter(guard, 'output', isJson)
+      return this.#filters(guard, 'output', isJson)
     })
-    if (this.#restores && !this.#placeholders.isEmpty) filters.push(this.#placeholders.restorer(isJson))
+    if (steps !== 'rules' && this.#restores && !this.#placeholders.isEmpty)
+      filters.push(this.#placeholders.restorer(isJson))
     return new FilterChain(filters)
+  }
+
+  /** Asks about a part of a streamed answer. Rejects with Blocked; a text that is to be replaced is blocked. */
+  async askAboutPart(texts: readonly string[]): Promise<void> {
+    for (const guard of this.#output.filter(asks)) {
+      this.#note(guard, 'output', 'passed')
+      await this.#decide(guard, 'output', texts, (replaced) => {
+        if (replaced.some((text, at) => text !== texts[at])) throw new Blocked(guard)
+      })
+    }
   }
 
   /** What was decided by a filter that has thrown. */
@@ -78,10 +123,57 @@ export class CallGuards {
     this.onBlocked?.()
   }
 
-  #check(guard: Guard, side: GuardSide, texts: readonly GuardedText[]): void {
+  /** Others are asked last, about what is left. */
+  async #checkAll(guards: readonly Guard[], side: GuardSide, texts: readonly GuardedText[]): Promise<void> {
+    for (const guard of guards.filter(hasRules)) this.#check(guard, side, texts)
+    for (const guard of guards.filter(asks)) {
+      this.#note(guard, side, 'passed')
+      const asked = texts.filter(({ text }) => text !== '')
+      if (asked.length === 0) continue
+      try {
+        await this.#decide(
+          guard,
+          side,
+          asked.map(({ text }) => text),
+          (replaced) => replaceAll(asked, replaced),
+        )
+      } catch (thrown) {
+        if (thrown instanceof Blocked) this.#note(guard, side, 'blocked')
+        throw thrown
+      }
+    }
+  }
+
+  /** Rejects with Blocked. */
+  async #decide(
+    guard: Guard,
+    on: GuardSide,
+    texts: readonly string[],
+    replace: (texts: readonly string[]) => void,
+  ): Promise<void> {
+    const { call, ask } = this.#parts
+    const { name, config, isObserving } = guard
+    let verdict: Verdict
+    try {
+      verdict = await ask({ name, config, on, texts, call })
+      if (verdict.action === 'replace' && !isObserving) replace(verdict.texts)
+    } catch (thrown) {
+      if (thrown instanceof Blocked) throw thrown
+      call.signal.throwIfAborted()
+      this.#note(guard, on, 'failed')
+      if (isObserving || config.on_error === 'open') return
+      throw new Blocked(guard)
+    }
+    if (verdict.action === 'replace') this.#note(guard, on, isObserving ? 'would_replace' : 'replaced')
+    if (verdict.action !== 'block') return
+    if (!isObserving) throw new Blocked(guard)
+    this.#note(guard, on, 'would_block')
+  }
+
+  #check(guard: Ruled, side: GuardSide, texts: readonly GuardedText[]): void {
     this.#note(guard, side, 'passed')
     for (const one of texts) {
-      const filter = this.#filter(guard, side, one.is_json ?? false)
+      const filter = new FilterChain(this.#filters(guard, side, one.is_json ?? false))
       try {
         const { text } = one
         const checked = filter.push(text) + filter.end()
@@ -93,15 +185,41 @@ export class CallGuards {
     }
   }
 
-  #filter(guard: Guard, side: GuardSide, isJson: boolean): TextFilter {
-    return new RulesFilter({ guard, side, isJson, placeholders: this.#placeholders, note: this.#note })
+  #filters(guard: Ruled, side: GuardSide, isJson: boolean): TextFilter[] {
+    const { max_characters, link_hosts, kind } = guard.config
+    const length =
+      max_characters === undefined
+        ? []
+        : [new LengthFilter((characters) => this.#count(guard, side, { characters, max_characters }))]
+    if (kind === 'limits' && !link_hosts) return length
+    return [...length, new RulesFilter({ guard, side, isJson, placeholders: this.#placeholders, note: this.#note })]
+  }
+
+  #count(
+    guard: Guard,
+    side: GuardSide,
+    { characters, max_characters }: { characters: number; max_characters: number },
+  ) {
+    const key = `${side} ${guard.name}`
+    const length = (this.#lengths.get(key) ?? 0) + characters
+    this.#lengths.set(key, length)
+    if (length <= max_characters) return
+    if (!guard.isObserving) throw new Blocked(guard)
+    this.#note(guard, side, 'would_block')
   }
 
   readonly #note = ({ name }: Guard, on: GuardSide, outcome: GuardOutcome): void => {
-    const known = this.results.find((one) => one.name === name && one.on === on)
-    if (!known) this.results.push({ name, on, outcome })
+    const { results } = this
+    const known = results.find((one) => one.name === name && one.on === on)
+    if (!known) results.push({ name, on, outcome })
     else if (GUARD_OUTCOMES.indexOf(outcome) > GUARD_OUTCOMES.indexOf(known.outcome)) known.outcome = outcome
   }
+}
+
+/** Throws SyntaxError where a JSON text would be none any more, before anything is changed. */
+function replaceAll(texts: readonly GuardedText[], replaced: readonly string[]): void {
+  for (const [at, { is_json }] of texts.entries()) if (is_json) JSON.parse(replaced[at] ?? '')
+  for (const [at, one] of texts.entries()) if (replaced[at] !== one.text) one.text = replaced[at] ?? ''
 }
 
 /** What was found is not repeated. */

@@ -1,5 +1,7 @@
 /** One guard as it is configured, and what it has decided of a call. */
-import type { GuardConfig, GuardSide } from '../../config/schema/guard-schema.ts'
+import type { GuardConfig, GuardSide, QuestionKind } from '../../config/schema/guard-schema.ts'
+import type { TraceContext } from '../../kit/trace-context.ts'
+import type { Caller } from '../../spec/token.ts'
 import { type Rules, rulesOf } from './rules.ts'
 
 /** In the order of their weight: of several checks of one call the last one is recorded. */
@@ -9,19 +11,40 @@ export type GuardOutcome = (typeof GUARD_OUTCOMES)[number]
 /** What is recorded of a guard: never the content. */
 export type GuardResult = { name: string; on: GuardSide; outcome: GuardOutcome }
 
+/** `texts` of `replace`: one for each that was asked about. */
+export type Verdict = { action: 'pass' | 'block' } | { action: 'replace'; texts: readonly string[] }
+
+/** The call that is checked. */
+export type GuardedCall = {
+  readonly request_id: string
+  readonly caller: Caller
+  readonly signal: AbortSignal
+  end_user?: string
+  trace?: TraceContext | undefined
+  options?: { readonly tags?: readonly string[] }
+}
+
+type GuardQuestion = { name: string; config: GuardConfig; on: GuardSide; texts: readonly string[]; call: GuardedCall }
+
+/** Asks a model or a service for the call. Rejects where there is no decision in time. */
+export type AskGuard = (question: GuardQuestion) => Promise<Verdict>
+
 export type Guard = {
   readonly name: string
   readonly config: GuardConfig
   readonly isObserving: boolean
-  readonly rules: Rules
+  /** Absent: it asks. */
+  readonly rules?: Rules
 }
+
+const QUESTION_KINDS: ReadonlySet<string> = new Set<QuestionKind>(['moderation', 'classifier', 'webhook'])
 
 /** Throws Error for a pattern that is none. */
 export const createGuard = (name: string, config: GuardConfig): Guard => ({
   name,
   config,
   isObserving: config.mode === 'observe',
-  rules: rulesOf(config),
+  ...(!QUESTION_KINDS.has(config.kind) && { rules: rulesOf(config) }),
 })
 
 export function checksSide({ config: { kind, on } }: Guard, side: GuardSide): boolean {

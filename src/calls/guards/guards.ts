@@ -3,11 +3,12 @@ import type { Config } from '../../config/config.ts'
 import type { GuardConfig } from '../../config/schema/guard-schema.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { Caller } from '../../spec/token.ts'
-import { createGuard, type Guard } from './guard.ts'
+import { type AskGuard, createGuard, type Guard } from './guard.ts'
 
 /** The guards of the calls of one caller at one model, in order. */
 export type GuardPlan = {
   readonly guards: readonly Guard[]
+  readonly ask: AskGuard
   /** Those of a call with these tags. */
   guardsWith(tags: readonly string[] | undefined): readonly Guard[]
 }
@@ -20,8 +21,8 @@ export type Guards = {
 /** `guards`: the names that it has. */
 type GuardedModel = { id: string; guards: readonly string[] }
 
-/** `config`: the one in use, which a reload replaces. */
-export function createGuards(config: () => Pick<Config, 'guards'>): Guards {
+/** `config`: the one in use, which a reload replaces; `ask`: for guards that ask a model or a service. */
+export function createGuards(config: () => Pick<Config, 'guards'>, ask: AskGuard): Guards {
   let read: Config['guards'] | undefined
   let guards: readonly Guard[] = []
 
@@ -39,12 +40,14 @@ export function createGuards(config: () => Pick<Config, 'guards'>): Guards {
 
   return {
     planOf(caller, model) {
+      if (caller.is_unguarded) return undefined
       const named = (guard: Guard) => model.guards.includes(guard.name)
       const fitting = current().filter((guard) => named(guard) || fits(guard.config, caller, model))
       if (fitting.length === 0) return undefined
       const always = (guard: Guard) => named(guard) || guard.config.when?.tags === undefined
       return {
         guards: fitting,
+        ask,
         guardsWith: (tags) =>
           fitting.filter((guard) => always(guard) || guard.config.when?.tags?.every((tag) => tags?.includes(tag))),
       }

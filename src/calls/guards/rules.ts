@@ -1,5 +1,6 @@
 /** The rules of one guard: what counts as a match in a text. */
 import { type GuardConfig, PERSONAL_DATA, type RuleSetName } from '../../config/schema/guard-schema.ts'
+import { matchesGlob } from '../../kit/glob.ts'
 import { Automaton } from '../../kit/patterns/automaton.ts'
 import { findMatches, Scanner, type Span } from '../../kit/patterns/scanner.ts'
 import { PERSONAL_RULES } from './personal-rules.ts'
@@ -41,7 +42,8 @@ export function rulesOf(config: GuardConfig): Rules {
   const sets =
     config.sets ?? (config.kind === 'redact' && patterns.length + words.length === 0 ? ['personal_data'] : [])
   const ignores_case = !case_sensitive
-  const own = [
+  const own: Rule[] = [
+    ...(config.link_hosts ? [linkRule(config.link_hosts)] : []),
     ...patterns.map((source) => ({ name: 'pattern', label: 'TEXT', source, ignores_case })),
     ...words.map((word) => ({ name: 'word', label: 'TEXT', source: sourceOfWord(word), ignores_case })),
   ]
@@ -63,3 +65,15 @@ function sourceOfWord(word: string): string {
   const escaped = word.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&').replace(/\s+/g, '\\s+')
   return `${/^\w/.test(word) ? '\\b' : ''}${escaped}${/\w$/.test(word) ? '\\b' : ''}`
 }
+
+/** Links to other hosts than these, up to the end of the host; one with a user name hides its host. */
+const linkRule = (hosts: readonly string[]): Rule => ({
+  name: 'link',
+  label: 'LINK',
+  source: String.raw`\bhttps?:[/\\]{2}[^\s/?#@\\<>"'()\[\]{}|^\x60]+(?:[\s/?#@\\<>"'()\[\]{}|^\x60]|$)`,
+  ignores_case: true,
+  isValid(link) {
+    const host = link.endsWith('@') ? undefined : URL.parse(link.replace(/[^A-Za-z0-9]$/, ''))?.hostname
+    return host === undefined || !hosts.some((pattern) => matchesGlob(pattern.toLowerCase(), host))
+  },
+})

@@ -3,6 +3,7 @@ import type { GuardSide } from '../../config/schema/guard-schema.ts'
 import type { Scanner, Span } from '../../kit/patterns/scanner.ts'
 import type { Guard, GuardOutcome } from './guard.ts'
 import type { Placeholders } from './placeholders.ts'
+import type { Rules } from './rules.ts'
 import { createTextView, type TextView } from './text-view.ts'
 
 /** Thrown where a guard blocks what was found. */
@@ -22,7 +23,7 @@ export type TextFilter = {
 }
 
 type FilterParts = {
-  guard: Guard
+  guard: Guard & { rules: Rules }
   side: GuardSide
   isJson: boolean
   placeholders: Placeholders
@@ -65,7 +66,7 @@ export class RulesFilter implements TextFilter {
   #replacementOf({ pattern, text }: NonNullable<Span['found']>): string | undefined {
     const { guard, side, placeholders, note } = this.#parts
     const { kind, action = 'block', replacement = '[removed]' } = guard.config
-    const isBlocked = kind === 'patterns' && action === 'block'
+    const isBlocked = kind === 'limits' || (kind === 'patterns' && action === 'block')
     if (guard.isObserving) {
       note(guard, side, isBlocked ? 'would_block' : 'would_replace')
       return undefined
@@ -73,6 +74,25 @@ export class RulesFilter implements TextFilter {
     if (isBlocked) throw new Blocked(guard)
     note(guard, side, 'replaced')
     return kind === 'redact' ? placeholders.of(guard.rules.labelOf(pattern), text) : replacement
+  }
+}
+
+/** Counts the characters of all texts of one side. */
+export class LengthFilter implements TextFilter {
+  readonly #count: (characters: number) => void
+
+  /** `count` throws Blocked. */
+  constructor(count: (characters: number) => void) {
+    this.#count = count
+  }
+
+  push(piece: string): string {
+    this.#count(piece.length)
+    return piece
+  }
+
+  end(): string {
+    return ''
   }
 }
 

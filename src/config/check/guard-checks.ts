@@ -19,6 +19,17 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   action: ['patterns'],
   replacement: ['patterns'],
   restore: ['redact'],
+  max_characters: ['limits'],
+  link_hosts: ['limits'],
+  model: ['moderation', 'classifier'],
+  categories: ['moderation'],
+  threshold: ['moderation', 'classifier'],
+  instructions: ['classifier'],
+  unsafe: ['classifier'],
+  url: ['webhook'],
+  secret: ['webhook'],
+  on_error: ['moderation', 'classifier', 'webhook'],
+  timeout_ms: ['moderation', 'classifier', 'webhook'],
 }
 
 /** Members that failed the schema are undefined and skipped. */
@@ -38,6 +49,9 @@ export function guardProblems(
   )
   return [...own, ...named]
 }
+
+/** Of Standard Webhooks. */
+export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
 const value = (path: Path, message: string): GuardProblem => ({ path, part: 'value', message })
 
@@ -69,10 +83,34 @@ function kindProblems(name: string, guard: GuardConfig): GuardProblem[] {
     const message = `is a setting of kind ${kinds.join(' and ')}, not of ${kind}`
     return [{ path: ['guards', name, setting], part: 'key', message }]
   })
-  const hasRules = 'patterns' in guard || 'words' in guard || 'sets' in guard
-  if (kind !== 'patterns' || hasRules) return foreign
-  const message = 'needs `patterns`, `words` or `sets`: without them nothing can match'
+  const { any_of, why } = NEEDED[kind] ?? { any_of: [], why: '' }
+  if (any_of.length === 0 || any_of.some((setting) => setting in guard))
+    return [...foreign, ...valueProblems(name, guard)]
+  const list = any_of.map((setting) => `\`${setting}\``)
+  const last = list.pop()
+  const message = `needs ${list.length > 0 ? `${list.join(', ')} or ` : ''}${last}: ${why}`
   return [...foreign, { path: ['guards', name], part: 'key', message }]
+}
+
+/** One of these settings. */
+const NEEDED: Partial<Record<GuardConfig['kind'], { any_of: readonly (keyof GuardConfig)[]; why: string }>> = {
+  patterns: { any_of: ['patterns', 'words', 'sets'], why: 'without them nothing can match' },
+  limits: { any_of: ['max_characters', 'link_hosts'], why: 'without them nothing is limited' },
+  moderation: { any_of: ['model'], why: 'without it nothing can be asked' },
+  classifier: { any_of: ['model'], why: 'without it nothing can be asked' },
+  webhook: { any_of: ['url'], why: 'without it nothing can be asked' },
+}
+
+function valueProblems(name: string, { url, secret }: GuardConfig): GuardProblem[] {
+  const protocol = url === undefined ? 'https:' : URL.parse(url)?.protocol
+  return [
+    ...(protocol === 'https:' || protocol === 'http:'
+      ? []
+      : [value(['guards', name, 'url'], 'must be an address that begins with https:// or http://')]),
+    ...(secret === undefined || WEBHOOK_SECRET.test(secret)
+      ? []
+      : [value(['guards', name, 'secret'], 'must be whsec_ and 24 to 64 bytes in base64')]),
+  ]
 }
 
 function sourceProblems(name: string, { patterns, case_sensitive }: GuardConfig): GuardProblem[] {

@@ -90,12 +90,19 @@ export function checkFallbacks({ models, mayExist }: FallbackParts): KeyProblem[
 }
 
 /** The models that semantic caches embed with. */
-export function checkEmbeddingModels({ models, mayExist }: FallbackParts): KeyProblem[] {
-  return [...models].flatMap(([id, { cache }]) => {
-    const name = cache?.semantic?.embedding_model
-    if (name === undefined) return []
-    return unknownModel(name, ['models', id, 'cache', 'semantic', 'embedding_model'], { models, mayExist })
-  })
+/** Models that other models and guards call: for embeddings, or to be asked. */
+export function checkCalledModels({
+  guards = {},
+  ...parts
+}: FallbackParts & { guards: FileConfig['guards'] | undefined }): KeyProblem[] {
+  const embedding = [...parts.models].map(([id, { cache }]) => ({
+    name: cache?.semantic?.embedding_model,
+    path: ['models', id, 'cache', 'semantic', 'embedding_model'],
+  }))
+  const asked = Object.entries(guards).map(([id, guard]) => ({ name: guard?.model, path: ['guards', id, 'model'] }))
+  return [...embedding, ...asked].flatMap(({ name, path }) =>
+    name === undefined ? [] : unknownModel(name, path, parts),
+  )
 }
 
 function unknownModel(name: string, path: Path, { models, mayExist }: FallbackParts): KeyProblem[] {

@@ -13,11 +13,11 @@ import { checkAliases } from './alias-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
 import { checkContents, checkRequestSinks } from './contents-checks.ts'
 import { declaredProblems } from './declared-checks.ts'
-import { guardProblems } from './guard-checks.ts'
+import { guardProblems, WEBHOOK_SECRET } from './guard-checks.ts'
 import { mcpProblems } from './mcp-checks.ts'
 import { metadataHostProblems } from './metadata-hosts.ts'
 import { checkPrices } from './price-checks.ts'
-import { checkConditions, checkEmbeddingModels, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
+import { checkCalledModels, checkConditions, checkFallbacks, checkKeys, checkTargetKeys } from './routing-checks.ts'
 import { checkSuccessors } from './successors.ts'
 
 export type Violation = { path: Path; part: 'key' | 'value'; message: string }
@@ -77,7 +77,7 @@ export function checkSemantics(parts: SemanticCheckParts): Violation[] {
     ...checkFallbacks({ models, mayExist }),
     ...checkPrices(config),
     ...guardProblems(config, patternProblem),
-    ...checkEmbeddingModels({ models, mayExist }),
+    ...checkCalledModels({ guards: config.guards, models, mayExist }),
   ]
   for (const { path, part, message } of ownProblems) report(path, message, part)
   for (const { id, message } of checkSuccessors({ models, now: parts.now, mayExist }))
@@ -141,8 +141,6 @@ function checkAddress(path: Path, text: string, report: Report): void {
     report(path, 'contains a query or fragment (from "?" or "#" on); must end with its path')
   }
 }
-
-const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
 /** The value is not repeated: it may be most of a secret. */
 function checkAlerts({ alerts }: FileConfig, report: Report): void {

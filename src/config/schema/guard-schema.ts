@@ -1,8 +1,11 @@
 /** Guards: checks of what goes to models and comes from them. */
 import Type from 'typebox'
-import { flag, integer, list, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
 
-const GUARD_KINDS = ['patterns', 'redact'] as const
+const GUARD_KINDS = ['patterns', 'redact', 'limits', 'moderation', 'classifier', 'webhook'] as const
+
+/** Kinds that ask a model or a service, which may fail or be late. */
+export type QuestionKind = 'moderation' | 'classifier' | 'webhook'
 
 /** What is checked: requests, or answers. */
 const GUARD_SIDES = ['input', 'output'] as const
@@ -46,7 +49,8 @@ const texts = (description: string) =>
 
 export const GuardConfig = section({
   kind: Type.Enum([...GUARD_KINDS], {
-    description: 'patterns: blocks or replaces what is found. redact: replaces personal data by placeholders.',
+    description:
+      'patterns: blocks or replaces what is found. redact: replaces personal data by placeholders. limits: blocks long texts and links. moderation: asks a moderation model. classifier: asks a chat model. webhook: asks a service.',
   }),
   on: list(
     Type.Enum([...GUARD_SIDES]),
@@ -68,6 +72,27 @@ export const GuardConfig = section({
   action: oneOf(['block', 'replace'], 'Of patterns, for a match. Default block.'),
   replacement: text({ maxLength: 100 }, 'What `replace` puts in its place. Default [removed].'),
   restore: flag('Of redact: puts the values back where the answer has their placeholders. Default false.'),
+  max_characters: integer({ minimum: 1, maximum: 100_000_000 }, 'Of limits: of all texts of a request or an answer.'),
+  link_hosts: list(
+    Type.String({ minLength: 1, maxLength: 253 }),
+    { maxItems: 1000 },
+    'Of limits: hosts that links may have, as glob patterns; other links are blocked.',
+  ),
+  model: text({ minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
+  categories: names('Of moderation: which categories block. Default: what the model flags.'),
+  threshold: number(
+    { minimum: 0, maximum: 1 },
+    'Of moderation: the score from which a category blocks. Of classifier: the answered number from which it blocks, default 0.5.',
+  ),
+  instructions: text({ maxLength: 20_000 }, 'Of classifier: its system prompt. Default: none.'),
+  unsafe: names('Of classifier: how an answer begins that blocks. Default [unsafe, yes, true].'),
+  url: text({ minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
+  secret: text({ minLength: 1 }, 'Of webhook: `whsec_` and base64; signs requests by Standard Webhooks.'),
+  on_error: oneOf(
+    ['open', 'closed'],
+    'Where it asks and gets no decision: closed blocks, open passes. Default closed.',
+  ),
+  timeout_ms: integer({ minimum: 50, maximum: 60_000 }, 'How long it waits for a decision. Default 5000.'),
 })
 export type GuardConfig = Type.Static<typeof GuardConfig>
 

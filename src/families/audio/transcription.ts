@@ -68,7 +68,7 @@ export function createTranscription(): Transcription {
       async send(target, work, { call, signal, meter }) {
         const transcript = await providerOf(target).transcribe(callOf(target, work, call), signal)
         meter.reported(transcript)
-        return work.guards?.readsAnswer ? guardedTranscript(work.guards, transcript) : transcript
+        return work.guards?.readsAnswer ? await guardedTranscript(work.guards, transcript) : transcript
       },
     },
     stream: {
@@ -109,9 +109,9 @@ async function* whole(
 }
 
 /** A transcript that a guard blocks is an error: this API has no other form for it. */
-function guardedTranscript(guards: CallGuards, { logprobs: _, ...given }: Transcript): Transcript {
+async function guardedTranscript(guards: CallGuards, { logprobs: _, ...given }: Transcript): Promise<Transcript> {
   const transcript = { ...given }
-  if (!guards.checkOutput(textAt(transcript, 'text'))) throw answerBlocked()
+  if (!(await guards.checkOutput(textAt(transcript, 'text')))) throw answerBlocked()
   const { text, words: __, segments, ...rest } = transcript
   if (text === given.text) return transcript
   // What was replaced may be spread over words and segments: one segment has all of the text.
@@ -137,7 +137,7 @@ async function* encode(
       continue
     }
     meter.reported(part.transcript)
-    const transcript = guards ? guardedTranscript(guards, part.transcript) : part.transcript
+    const transcript = guards ? await guardedTranscript(guards, part.transcript) : part.transcript
     const { text, logprobs, languages } = transcript as Transcript & { languages?: unknown }
     const usage = await meter.usage()
     if (!hasText && text !== '') yield event({ type: 'transcript.text.delta', ...{ delta: text } })

@@ -18,12 +18,12 @@ import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Usage } from '../../spec/usage.ts'
 import { affinityOf } from './affinity.ts'
+import { COUNTED_BEFORE, checkedChunks } from './asked-stream.ts'
 import { cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { captured } from './captured.ts'
 import type { Framing } from './dialects/dialect.ts'
 import { chatFacts } from './facts.ts'
 import { guardedAnswer, guardedRequest } from './guarded.ts'
-import { GuardedChunks } from './guarded-stream.ts'
 import { type ChatMeter, createMeter, estimateChat } from './meter.ts'
 import {
   assertAllowed,
@@ -145,7 +145,11 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
         const chunks = chatOf(target).chunks(callFor(target, request, call), tried.signal)
         const { guards } = work
         if (!guards?.readsAnswer) return translated(chunks, responseContext.writer, watched)
-        return translated(new GuardedChunks(chunks, guards, watched), responseContext.writer, COUNTED_BEFORE)
+        return translated(
+          checkedChunks(chunks, guards, { meter: watched, clock }),
+          responseContext.writer,
+          COUNTED_BEFORE,
+        )
       },
       errorForClient: (thrown, { request, input: { errorForClient } }) =>
         errorForClient ? errorForClient(thrown, request) : thrown,
@@ -162,12 +166,9 @@ async function translateWhole(
 ): Promise<Whole> {
   const answer = await chatOf(target).complete(callFor(target, request, call), signal)
   meter.countWhole(answer)
-  const given = guards?.readsAnswer ? guardedAnswer(guards, answer) : answer
+  const given = guards?.readsAnswer ? await guardedAnswer(guards, answer) : answer
   return { encode: (usage) => writer.whole(given, usage) }
 }
-
-/** A meter that has counted what the guards of a stream have read. */
-const COUNTED_BEFORE = { count() {} }
 
 /** Guards read texts, so nothing passes without translation. Throws where only a provider of the same protocol takes it. */
 function translatedInput({ passthroughRequest, ...input }: ChatInput): ChatInput {

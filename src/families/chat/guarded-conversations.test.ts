@@ -1,5 +1,6 @@
 /** Redaction and restoring over generated conversations with tools: nothing private is sent, and all of it comes back. */
 import { describe, expect, it } from 'bun:test'
+import type { Call } from '../../calls/call.ts'
 import { CallGuards } from '../../calls/guards/call-guards.ts'
 import { createGuard } from '../../calls/guards/guard.ts'
 import type { ChatChunk, ChatRequest, Message } from '../../protocols/shared/canonical.ts'
@@ -95,7 +96,7 @@ async function streamed(guards: CallGuards, content: string, args: string, rando
     yield [chunkOf({}, 'stop')]
   }
   const out = { content: '', args: '' }
-  for await (const batch of new GuardedChunks(source(), guards, { count() {} }))
+  for await (const batch of new GuardedChunks(source(), { guards, meter: { count() {} } }))
     for (const { choices } of batch)
       for (const { delta } of choices) {
         out.content += delta.content ?? ''
@@ -104,15 +105,22 @@ async function streamed(guards: CallGuards, content: string, args: string, rando
   return out
 }
 
+const guardsOf = () =>
+  new CallGuards([PRIVATE], {
+    call: { signal: new AbortController().signal } as Call,
+    ask: () => Promise.reject(new Error('asked')),
+    results: [],
+  })
+
 describe('a conversation with a guard that redacts and restores', () => {
   it(`keeps every value from the provider and gets it back, in ${CONVERSATIONS} conversations, whole and streamed`, async () => {
     for (let seed = 1; seed <= CONVERSATIONS; seed++) {
       const random = numbers(seed)
       const given = conversationOf(random)
       const before = JSON.stringify(given)
-      const guards = new CallGuards([PRIVATE])
+      const guards = guardsOf()
       const { request, texts } = guardedRequest(given)
-      guards.checkInput(texts)
+      await guards.checkInput(texts)
       const sent = JSON.stringify(request)
       expect(sent).not.toMatch(/@example|4111|5500-|DE89|1234567|123-45/)
       expect(JSON.stringify(given)).toBe(before)
@@ -121,7 +129,7 @@ describe('a conversation with a guard that redacts and restores', () => {
       const content = textsIn(request).join('\n')
       const [args = '{}'] = argumentsIn(request)
       const expected = { content: textsIn(given).join('\n'), args: argumentsIn(given)[0] ?? '{}' }
-      const answer = guardedAnswer(guards, {
+      const answer = await guardedAnswer(guards, {
         id: 'c',
         object: 'chat.completion',
         created: 1,
@@ -147,13 +155,13 @@ describe('a conversation with a guard that redacts and restores', () => {
     }
   })
 
-  it('gives a longer conversation the placeholders of its begin', () => {
+  it('gives a longer conversation the placeholders of its begin', async () => {
     const random = numbers(7)
     const { messages, ...rest } = conversationOf(random)
     const first = guardedRequest({ ...rest, messages })
-    new CallGuards([PRIVATE]).checkInput(first.texts)
+    await guardsOf().checkInput(first.texts)
     const longer = guardedRequest({ ...rest, messages: [...messages, { role: 'user', content: 'new@example.com' }] })
-    new CallGuards([PRIVATE]).checkInput(longer.texts)
+    await guardsOf().checkInput(longer.texts)
     expect(longer.request.messages.slice(0, messages.length)).toEqual(first.request.messages)
   })
 })

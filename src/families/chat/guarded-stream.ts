@@ -2,7 +2,7 @@
  * The chunks of a streamed answer after its guards: a text is passed on as soon as it cannot become a match any more, and
  * a block ends the answer as a content filter does.
  */
-import type { CallGuards } from '../../calls/guards/call-guards.ts'
+import type { CallGuards, GuardSteps } from '../../calls/guards/call-guards.ts'
 import { Blocked, type TextFilter } from '../../calls/guards/text-filter.ts'
 import type { ChatChunk, ChunkChoice, Delta, ToolCall } from '../../protocols/shared/canonical.ts'
 import type { ChatMeter } from './meter.ts'
@@ -10,22 +10,28 @@ import type { ChatMeter } from './meter.ts'
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'] as const
 type TextName = (typeof TEXTS)[number]
 
+type NewFilter = (isJson: boolean) => TextFilter
+
 type Batch = IteratorResult<ChatChunk[], undefined>
 const OVER: Batch = { done: true, value: undefined }
 
 /** `meter`: counts what the provider sends, as it sends it. */
+type GuardedParts = { guards: CallGuards; meter: Pick<ChatMeter, 'count'>; steps?: GuardSteps }
+
 export class GuardedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
   readonly #source: AsyncIterator<ChatChunk[]>
   readonly #guards: CallGuards
   readonly #meter: Pick<ChatMeter, 'count'>
+  readonly #filter: NewFilter
   readonly #choices = new Map<number, ChoiceFilter>()
   #last: ChatChunk | undefined
   #isOver = false
 
-  constructor(source: AsyncIterable<ChatChunk[]>, guards: CallGuards, meter: Pick<ChatMeter, 'count'>) {
+  constructor(source: AsyncIterable<ChatChunk[]>, { guards, meter, steps }: GuardedParts) {
     this.#source = source[Symbol.asyncIterator]()
     this.#guards = guards
     this.#meter = meter
+    this.#filter = (isJson) => guards.outputFilter(isJson, steps)
   }
 
   [Symbol.asyncIterator](): this {
@@ -73,7 +79,7 @@ export class GuardedChunks implements AsyncIterableIterator<ChatChunk[], undefin
     for (const choice of chunk.choices) {
       let filter = this.#choices.get(choice.index)
       if (!filter) {
-        filter = new ChoiceFilter(this.#guards)
+        filter = new ChoiceFilter(this.#filter)
         this.#choices.set(choice.index, filter)
       }
       const before = filter.before(choice.delta)
@@ -105,13 +111,13 @@ function chunkOf({ usage: _, ...chunk }: ChatChunk, index: number, delta: Delta)
 
 /** The texts of one choice, each with a filter of its own. */
 class ChoiceFilter {
-  readonly #guards: CallGuards
+  readonly #newFilter: NewFilter
   readonly #texts = new Map<TextName, TextFilter>()
   readonly #calls = new Map<number, TextFilter>()
   isFinished = false
 
-  constructor(guards: CallGuards) {
-    this.#guards = guards
+  constructor(newFilter: NewFilter) {
+    this.#newFilter = newFilter
   }
 
   /** What other texts held back, which ends where this delta goes on with another one. Undefined: nothing. */
@@ -154,7 +160,7 @@ class ChoiceFilter {
   #filterOf(name: TextName): TextFilter {
     const known = this.#texts.get(name)
     if (known) return known
-    const filter = this.#guards.outputFilter(false)
+    const filter = this.#newFilter(false)
     this.#texts.set(name, filter)
     return filter
   }
@@ -162,7 +168,7 @@ class ChoiceFilter {
   #takeCall(call: ToolCall, index: number): ToolCall {
     let filter = this.#calls.get(index)
     if (!filter) {
-      filter = this.#guards.outputFilter(true)
+      filter = this.#newFilter(true)
       this.#calls.set(index, filter)
     }
     const { arguments: text = '' } = call.function ?? {}
@@ -187,7 +193,7 @@ class ChoiceFilter {
   }
 
   #whole(text: string, isJson = false): string {
-    const filter = this.#guards.outputFilter(isJson)
+    const filter = this.#newFilter(isJson)
     return filter.push(text) + filter.end()
   }
 }

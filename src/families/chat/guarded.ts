@@ -60,13 +60,13 @@ const addressAt = <Key extends PropertyKey>(holder: { [name in Key]?: unknown },
   String(holder[key] ?? '').startsWith('data:') ? [] : textAt(holder, key)
 
 /** The answer that the client gets: checked, with values in place of their placeholders. */
-export function guardedAnswer(guards: CallGuards, answer: ChatCompletion): ChatCompletion {
+export async function guardedAnswer(guards: CallGuards, answer: ChatCompletion): Promise<ChatCompletion> {
   const choices = answer.choices.map(({ logprobs: _, ...choice }) => ({
     ...choice,
     message: copyOfAnswer(choice.message),
   }))
   const texts = choices.flatMap(({ message }) => textsOfAnswer(message))
-  return { ...answer, choices: guards.checkOutput(texts) ? choices : choices.map(emptied) }
+  return { ...answer, choices: (await guards.checkOutput(texts)) ? choices : choices.map(emptied) }
 }
 
 const copyOfAnswer = (message: AnswerMessage): AnswerMessage => ({

@@ -2,6 +2,7 @@
 import type { Call } from '../../calls/call.ts'
 import type { EmbedText } from '../../calls/lookup.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
+import { runAside } from '../../calls/side-call.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
@@ -29,29 +30,14 @@ export function createEmbedText({ catalogue, family, pipeline, clock, log }: Emb
 
   return async (text, { call, model, timeout_ms }) => {
     if (!mayUse(model, call)) return undefined
-    const { request_id, caller, end_user, signal, options } = call
-    const late = new AbortController()
-    const cancel = clock.after(timeout_ms, () => {
-      late.abort(new GatewayError('upstream_timeout', `The model "${model}" did not embed the text in time.`))
-    })
-    const own: Call = {
-      request_id,
-      caller,
-      signal: AbortSignal.any([signal, late.signal]),
-      arrived: clock.steady(),
-      is_detached: true,
-      trace: call.trace,
-      options: { timeout_ms, ...(options?.tags ? { tags: options.tags } : {}) },
-      ...(end_user === undefined ? {} : { end_user }),
-    }
     try {
-      const { answer } = await pipeline().run(family, own, { model, input: text })
+      const side = { timeout_ms, clock, what: `The model "${model}" did not embed the text` }
+      const { answer } = await runAside(call, side, (own) => pipeline().run(family, own, { model, input: text }))
       return answer.embeddings[0]
     } catch (thrown) {
+      const { request_id, signal } = call
       if (!signal.aborted) log.warn('text not embedded', { request_id, model, reason: reasonOf(thrown) })
       return undefined
-    } finally {
-      cancel()
     }
   }
 }

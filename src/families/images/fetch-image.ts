@@ -1,5 +1,6 @@
 /** Fetches an image that its provider stores, through the guard for addresses that others supply. */
 import { AddressRefused, type GuardedFetch } from '../../kit/guarded-fetch.ts'
+import { readAll } from '../../kit/read-all.ts'
 import type { Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 
@@ -43,15 +44,4 @@ export function createImageFetch({ guardedFetch, providerSettings, max_bytes = M
       throw fault(why, thrown)
     }
   }
-}
-
-async function readAll(body: ReadableStream<Uint8Array>, tooLarge: () => Error, most: number): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = []
-  let length = 0
-  for await (const piece of body) {
-    length += piece.length
-    if (length > most) throw tooLarge()
-    pieces.push(piece)
-  }
-  return new Uint8Array(Buffer.concat(pieces))
 }

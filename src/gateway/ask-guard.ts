@@ -1,0 +1,173 @@
+/** Guards that ask: a moderation model, a chat model that classifies, or a service. Their calls are those of the same caller. */
+import type { Call } from '../calls/call.ts'
+import type { AskGuard, Verdict } from '../calls/guards/guard.ts'
+import type { Pipeline } from '../calls/pipeline.ts'
+import { runAside } from '../calls/side-call.ts'
+import type { GuardConfig } from '../config/schema/guard-schema.ts'
+import type { Chat } from '../families/chat/chat.ts'
+import type { ModerationsFamily } from '../families/moderations/moderations.ts'
+import { signatureHeaders } from '../jobs/signed-post.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
+import type { GuardedFetch } from '../kit/guarded-fetch.ts'
+import { isRecord } from '../kit/json.ts'
+import type { Log } from '../kit/log.ts'
+import { readAll } from '../kit/read-all.ts'
+import { randomAlphanumerics } from '../kit/secret.ts'
+import type { ChatCompletion } from '../protocols/shared/canonical.ts'
+import { GatewayError } from '../spec/error.ts'
+import { MAX_MODERATION_TEXTS, type ModerationResult } from '../spec/moderation-request.ts'
+import type { Caller } from '../spec/token.ts'
+
+const DEFAULT_TIMEOUT_MS = 5_000
+const MAX_ANSWER_BYTES = 16_000_000
+/** How an answer of a classifier begins that blocks. */
+const UNSAFE = ['unsafe', 'yes', 'true']
+const CLASSIFIER_TOKENS = 256
+
+type AskParts = {
+  /** Called later: the pipeline itself uses the result. */
+  pipeline: () => Pick<Pipeline, 'run'>
+  chat: () => Chat
+  moderations: ModerationsFamily
+  guardedFetch: GuardedFetch
+  clock: Clock
+  log: Log
+}
+
+export function createAskGuard({ pipeline, chat, moderations, guardedFetch, clock, log }: AskParts): AskGuard {
+  const services: Record<string, (question: Question, call: Call) => Promise<Verdict>> = {
+    async moderation({ config, texts }, call) {
+      const input = texts.length > MAX_MODERATION_TEXTS ? [texts.join('\n')] : [...texts]
+      const { answer } = await pipeline().run(moderations, call, { model: config.model ?? '', input })
+      const blocks = answer.some((result) => isBlocked(result, config))
+      return { action: blocks ? 'block' : 'pass' }
+    },
+
+    async classifier({ config: { model = '', instructions, unsafe = UNSAFE, threshold = 0.5 }, texts }, call) {
+      const { answer, usage } = await pipeline().run(chat().whole, call, {
+        family: 'chatcompat',
+        request: {
+          model,
+          messages: [
+            ...(instructions ? [{ role: 'system' as const, content: instructions }] : []),
+            { role: 'user', content: texts.join('\n\n') },
+          ],
+          temperature: 0,
+          max_tokens: CLASSIFIER_TOKENS,
+        },
+        answer: { id_prefix: 'chatcmpl-' },
+        writer: () => ({
+          whole: (given) => given,
+          encode: () => '',
+          includesUsage: false,
+          end: () => '',
+          fail: () => '',
+        }),
+      })
+      const { choices } = answer.encode(usage) as ChatCompletion
+      const text = choices[0]?.message.content?.trim().toLowerCase() ?? ''
+      if (text === '') throw new Error('no answer')
+      const number = Number(text.split(/\s/)[0])
+      const blocks = Number.isNaN(number)
+        ? unsafe.some((word) => text.startsWith(word.toLowerCase()))
+        : number >= threshold
+      return { action: blocks ? 'block' : 'pass' }
+    },
+
+    async webhook({ name, on, config: { url = '', secret }, texts }, { request_id, caller, signal }) {
+      const { token_id, project_id = null } = caller
+      const body = JSON.stringify({ guard: name, on, request_id, token_id, project_id, texts })
+      const signed = { secret: secret ?? '', id: `guard_${randomAlphanumerics(24)}`, timestamp: unixSeconds(clock) }
+      const answer = await guardedFetch({
+        url,
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json',
+          'accept-encoding': 'identity',
+          'user-agent': 'Gatehouse',
+          ...(secret && signatureHeaders(signed, body)),
+        },
+        body,
+        signal,
+        redirects: 0,
+        private_origins: [URL.parse(url)?.origin ?? ''], // the operator names it
+      })
+      if (answer.status !== 200) {
+        void answer.body.cancel().catch(() => {})
+        throw new Error(`status ${answer.status}`)
+      }
+      const bytes = await readAll(answer.body, () => new Error('too large'), MAX_ANSWER_BYTES)
+      return readVerdict(JSON.parse(new TextDecoder().decode(bytes)), texts.length)
+    },
+  }
+
+  return async ({ call, ...question }) => {
+    const { name, config, on } = question
+    const decide = services[config.kind]
+    if (!decide) throw new Error(`A guard of kind ${config.kind} asks nobody.`)
+    const timeout_ms = config.timeout_ms ?? DEFAULT_TIMEOUT_MS
+    const side = { timeout_ms, clock, what: `The guard "${name}" did not decide`, caller: guardCaller(call.caller) }
+    try {
+      return await runAside(call, side, (own) => withSignal(own.signal, decide(question, own)))
+    } catch (thrown) {
+      const reason = thrown instanceof GatewayError ? thrown.code : 'no_decision'
+      if (!call.signal.aborted)
+        log.warn('guard without a decision', { request_id: call.request_id, guard: name, on, reason })
+      throw thrown
+    }
+  }
+}
+
+type Question = { name: string; config: GuardConfig; on: string; texts: readonly string[] }
+
+/** Settles at the abort, whatever the work does afterwards. */
+function withSignal<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const leave = () => reject(signal.reason)
+  if (signal.aborted) leave()
+  signal.addEventListener('abort', leave, { once: true })
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', leave))
+}
+
+const guardCallers = new WeakMap<Caller, Caller>()
+
+/**
+ * The caller, charged as for its own calls. It may use the model that the operator has chosen, and is not refused by rate
+ * limits, one of which the call that waits may have used up.
+ */
+function guardCaller(caller: Caller): Caller {
+  const known = guardCallers.get(caller)
+  if (known) return known
+  const { rate_limits: _, end_users: __, project, is_limited: ___, ...rest } = caller
+  const { rate_limits: ____, end_users: _____, ...own } = project ?? {}
+  const own_caller: Caller = {
+    ...rest,
+    ...(project && { project: { ...own, project_id: project.project_id, name: project.name } }),
+    is_unguarded: true,
+    mayUseModel: () => true,
+    mayUseFamily: () => true,
+  }
+  guardCallers.set(caller, own_caller)
+  return own_caller
+}
+
+function isBlocked(
+  { flagged, categories, category_scores }: ModerationResult,
+  asked: Pick<GuardConfig, 'categories' | 'threshold'>,
+): boolean {
+  const names = asked.categories ?? Object.keys(category_scores)
+  const { threshold } = asked
+  if (threshold !== undefined) return names.some((name) => (category_scores[name] ?? 0) >= threshold)
+  return asked.categories ? names.some((name) => categories[name] === true) : flagged
+}
+
+/** Throws Error for anything else than a verdict. */
+function readVerdict(answer: unknown, count: number): Verdict {
+  if (!isRecord(answer)) throw new Error('no verdict')
+  const { action, texts } = answer
+  if (action === 'pass' || action === 'block') return { action }
+  const areTexts = Array.isArray(texts) && texts.length === count && texts.every((text) => typeof text === 'string')
+  if (action === 'replace' && areTexts) return { action, texts }
+  throw new Error('no verdict')
+}
