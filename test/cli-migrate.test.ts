@@ -5,6 +5,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MIGRATIONS } from '../src/store/migrate.ts'
 import { openStore } from '../src/store/open-store.ts'
+import { freePort } from './kit/free-port.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { serveDirectory, writeConfig } from './kit/serve-process.ts'
 import { LAST, UNDO_LAST } from './kit/undo-migrations.ts'
@@ -129,11 +130,6 @@ describe('store.migrate: manual', () => {
     expect(await serve.exited).toBe(0)
   })
 })
-
-async function freePort(): Promise<number> {
-  using server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  return server.port
-}
 
 async function untilStatus(url: string, status: number): Promise<void> {
   for (;;) {

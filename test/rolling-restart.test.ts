@@ -1,9 +1,7 @@
 /** Two gateways on one data directory behind a real nginx, restarted one after the other: no call may fail. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { join } from 'node:path'
-import { NGINX, startNginx } from './kit/nginx.ts'
+import { freePort } from './kit/free-port.ts'
+import { bySample, NGINX, startNginx } from './kit/nginx.ts'
 import { SERVE_TOKEN, type ServeProcess, serveDirectory, startServe, writeConfig } from './kit/serve-process.ts'
 
 const CALLS = 3_000
@@ -16,25 +14,10 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
 /** nginx with nothing but its defaults. */
 const byDefault = (gateways: number[], port: number): string => `
   upstream gatehouse { ${gateways.map((one) => `server 127.0.0.1:${one};`).join(' ')} }
   server { listen 127.0.0.1:${port}; location / { proxy_pass http://gatehouse; } }`
-
-/** The sample that we ship, with other ports. */
-const bySample = ([one, two]: number[], port: number): string =>
-  readFileSync(join(import.meta.dir, '../deploy/nginx/gatehouse.conf'), 'utf8')
-    .replace('127.0.0.1:8787', `127.0.0.1:${one}`)
-    .replace('127.0.0.1:8788', `127.0.0.1:${two}`)
-    .replace('listen 8080', `listen 127.0.0.1:${port}`)
 
 type Setup = { nginx: (gateways: number[], port: number) => string; drain_seconds: number }
 

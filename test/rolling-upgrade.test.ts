@@ -1,10 +1,12 @@
-/** Three gateways behind nginx, upgraded from the build of the schema before and rolled back to it, one by one, under load. */
+/** Three gateways behind nginx, upgraded from the build of the schema before and rolled back to it, one by one, under load of calls, streams and WebSockets. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { MIGRATIONS } from '../src/store/migrate.ts'
 import { schemaOf } from '../src/store/store-schema.ts'
-import { bySample, freePort, NGINX, startNginx } from './kit/nginx.ts'
+import { freePort } from './kit/free-port.ts'
+import { bySample, NGINX, startNginx } from './kit/nginx.ts'
 import { checkOut, olderBuilds } from './kit/older-build.ts'
 import { SERVE_TOKEN, type ServeProcess } from './kit/serve-process.ts'
+import { connectSocket } from './kit/socket-client.ts'
 import { type Closing, COMMAND, expectEntries, onPostgres, serveIn } from './kit/store-places.ts'
 
 const BUILD = Object.keys(MIGRATIONS).length
@@ -30,6 +32,50 @@ async function call(url: string, content: string, stream: boolean): Promise<Resp
   })
 }
 
+const TOKEN = { token: SERVE_TOKEN }
+const GOING_AWAY = 1001
+
+/**
+ * Responses over WebSockets, one after the other on each connection, until `isOver`. A connection that is closed as the gateway goes
+ * away is opened again; its request that got no event was not accepted, and is sent again, as clients do.
+ */
+async function callOverSockets(url: string, isOver: () => boolean) {
+  const failures: string[] = []
+  let calls = 0
+  let connections = 0
+  while (!isOver()) {
+    const socket = await connectSocket(`${url}/v1`, TOKEN).catch((error: Error) => void failures.push(error.message))
+    if (!socket) continue
+    connections++
+    while (!isOver()) {
+      const from = socket.events.length
+      const body = { model: 'sandbox/general', input: SHORT, store: false }
+      const end = await Promise.race([socket.create(body), socket.closed.then((closed) => ({ closed }))])
+      if ('closed' in end) {
+        if ((end.closed as { code: number }).code !== GOING_AWAY || socket.events.length > from)
+          failures.push(JSON.stringify([end.closed, socket.events.slice(from)]).slice(0, 500))
+        break
+      }
+      calls++
+      if (end.type !== 'response.completed') failures.push(JSON.stringify(end).slice(0, 500))
+    }
+    socket.close()
+  }
+  return { calls, connections, failures }
+}
+
+/** A response over a WebSocket that no deadline lets end by itself, and a connection without one: how both end. */
+async function openSockets(url: string) {
+  const [busy, idle] = [await connectSocket(`${url}/v1`, TOKEN), await connectSocket(`${url}/v1`, TOKEN)]
+  busy.send({ type: 'response.create', model: 'sandbox/general', input: LONG, store: false })
+  await busy.until(({ type }) => type === 'response.output_text.delta')
+  return async () => ({
+    idle: (await idle.closed).code,
+    busy: (await busy.closed).code,
+    last: busy.events.findLast(({ type }) => type === 'error' || type === 'response.failed')?.type,
+  })
+}
+
 /** Calls and short streams until `act` has ended; what did not end well. */
 async function loadDuring(url: string, act: () => Promise<void>) {
   const failures: string[] = []
@@ -51,13 +97,19 @@ async function loadDuring(url: string, act: () => Promise<void>) {
     }
   }
   const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
+  const overSockets = callOverSockets(url, () => isOver)
   try {
     await act()
   } finally {
     isOver = true
   }
   await clients
-  return { calls, failures }
+  const sockets = await overSockets
+  return {
+    calls: calls + sockets.calls,
+    connections: sockets.connections,
+    failures: [...failures, ...sockets.failures],
+  }
 }
 
 /** A stream that no deadline lets end by itself: it has begun. */
@@ -99,27 +151,31 @@ describe.skipIf(NGINX === null || BUILDS === undefined)('three gateways on one d
     const replaceAll = async (command: string): Promise<void> => {
       for (const [index, gateway] of gateways.entries()) {
         const ended = await longStream(gateway.url)
-        long++
+        const closed = await openSockets(gateway.url)
+        long += 2
         gateway.child.kill('SIGTERM')
         // At the deadline a stream ends with an error that says so, and with its entry in the ledger.
         expect(await ended()).toContain('"error"')
+        expect(await closed()).toEqual({ idle: GOING_AWAY, busy: GOING_AWAY, last: expect.any(String) })
         expect(await gateway.child.exited).toBe(0)
         gateways[index] = await serveIn(place, { command, closing, port: gateway.port })
       }
     }
     let total = 0
     for (const command of [COMMAND, older]) {
-      const { calls, failures } = await loadDuring(proxy.url, () => replaceAll(command))
+      const { calls, connections, failures } = await loadDuring(proxy.url, () => replaceAll(command))
       expect({ failures, errors: failures.length > 0 ? await proxy.errors() : [] }).toEqual({
         failures: [],
         errors: [],
       })
       expect((await schemaOf(place.url)).database).toBe(BUILD)
       expect(calls).toBeGreaterThan(GATEWAYS)
+      // One for each gateway that it was connected to when that was replaced.
+      expect(connections).toBeGreaterThan(1)
       total += calls
     }
     for (const { child } of gateways) child.kill('SIGTERM')
     expect(await Promise.all(gateways.map(({ child }) => child.exited))).toEqual([0, 0, 0])
     await expectEntries(place, total + long)
-  }, 300_000)
+  }, 600_000)
 })

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './nginx.ts'
+import { freePort } from './free-port.ts'
 
 type Running = { url: string; username?: string; password?: string; stop(): Promise<void> }
 export type ClickHouseEngine = {

@@ -1,6 +1,5 @@
 /** A real nginx for the tests, where it is installed. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -8,15 +7,6 @@ import { join } from 'node:path'
 export const NGINX = Bun.which('nginx', { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/usr/local/sbin` })
 /** Debian: `apt-get install nginx-light`. */
 if (NGINX === null) process.stderr.write('Tests that need nginx are skipped: it is not installed.\n')
-
-/** That nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 /** The sample that we ship, before these gateways. */
 export function bySample(gateways: readonly number[], port: number): string {

@@ -1,10 +1,10 @@
 /** A real PostgreSQL for the tests, started on first use, and stopped with the process however that ends. */
 import { spawn, spawnSync } from 'node:child_process'
 import { chownSync, cpSync, mkdtempSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
+import { freePort } from './free-port.ts'
 
 export type Postgres = {
   /** The address of a database of this server. */
@@ -124,16 +124,6 @@ function readable(binaries: Binaries, owner: Partial<typeof NOBODY>, directory: 
   const copy = join(directory, 'native')
   cpSync(join(dirname(binaries.postgres), '..'), copy, { recursive: true, verbatimSymlinks: true })
   return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 }
 
 function serve(

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './free-port.ts'
 
 const BINARY = Bun.which('valkey-server') ?? Bun.which('redis-server')
 /** Debian: `apt-get install redis-server`. */
@@ -67,15 +68,6 @@ export async function startValkey(port?: number): Promise<ValkeyServer> {
     },
   }
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
 
 /** The reply to `HELLO 3` of a server without a password. */
 export const HELLO = '%1\r\n+server\r\n+valkey\r\n'
