@@ -278,6 +278,44 @@ describe('a batch that does not complete', () => {
   })
 })
 
+describe('dry_run', () => {
+  const models = (more: object) => ({
+    sandbox: false,
+    providers: { acme: { kind: 'chatcompat' as const, base_url: 'http://127.0.0.1:1/v1', key: 'k' } },
+    models: { 'acme/chat': { families: ['chatcompat' as const], prices: { input: 1, output: 10, ...more } } },
+  })
+  type Estimate = { cost: { lowest: number | null; highest: number | null }; usage: { most_output_tokens: number } }
+
+  test('estimates usage and cost and names the problems, and creates nothing', async () => {
+    await using gateway = await startGateway(models({ service_tiers: { batch: 0.5 } }))
+    const client = openai(gateway)
+    const good = Array.from({ length: 4 }, (_, at) => chatLine(`line-${at}`, 'Say', 'acme/chat'))
+    const found = (await createBatch(client, [...good, '[]'], { dry_run: true })) as unknown as Estimate
+    expect(found).toMatchObject({
+      object: 'batch.estimate',
+      request_counts: { total: 5, invalid: 1 },
+      errors: { data: [{ line: 5, code: 'invalid_json_line' }] },
+      usage: { most_output_tokens: 80 },
+      cost: { currency: 'USD' },
+    })
+    const { lowest, highest } = found.cost
+    // The output alone: 4 lines of 20 tokens at 10 for a million.
+    expect(highest).toBeGreaterThanOrEqual(0.0008)
+    expect(lowest).toBeGreaterThan(0)
+    expect(lowest).toBeLessThan(highest ?? 0)
+    expect((await client.batches.list()).data).toEqual([])
+    expect(await gateway.instance.usage({ limit: 10 })).toEqual([])
+  })
+
+  test('is more than the first thousand lines by the length of the others', async () => {
+    await using gateway = await startGateway(models({}))
+    const client = openai(gateway)
+    const many = Array.from({ length: 2_000 }, (_, at) => chatLine(`line-${1_000 + at}`, 'Say', 'acme/chat'))
+    const found = (await createBatch(client, many, { dry_run: true })) as unknown as Estimate
+    expect(found.usage.most_output_tokens).toBe(40_000)
+  })
+})
+
 describe('the end of a batch', () => {
   test('is told to its callback_url, signed, once', async () => {
     const received: { headers: Headers; event: { type: string; data: { id: string; status: string } } }[] = []

@@ -1,4 +1,5 @@
 /** A call that is a line of a batch which its vendor executes: collects its request, and reads its result. */
+import { chargeOf, mostOf } from '../models/prices.ts'
 import { type BatchExchange, type BatchTarget, COLLECTED, withExchange } from '../protocols/shared/batch-exchange.ts'
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -34,8 +35,12 @@ export async function collectBatched<Work, Answer, M extends AnyMeter>(
   exchange: BatchExchange,
 ): Promise<never> {
   const { descriptor, record, model, work, meter } = prepared
-  const gates = prepared.gates.filter(({ name }) => name === 'budgets')
+  const gates = exchange.estimates ? [] : prepared.gates.filter(({ name }) => name === 'budgets')
   await admission.admit(descriptor, { model, work, record, meter, gates })
+  if (exchange.estimates) {
+    exchange.estimated = estimateOf(prepared)
+    throw COLLECTED
+  }
   const holds = record.holds ?? []
   record.holds = undefined
   exchange.release = () => {
@@ -53,6 +58,20 @@ export async function collectBatched<Work, Answer, M extends AnyMeter>(
   }
   exchange.release()
   throw new GatewayError('internal_error', 'A line of a batch was answered before it was sent.')
+}
+
+/** At least its input is charged; at most all that it may generate, at the dearest prices that this can have. */
+function estimateOf({ record, model }: Pick<PreparedCall<never, never, AnyMeter>, 'record' | 'model'>) {
+  const { expected = NO_UNITS, most = NO_UNITS } = record.estimate ?? {}
+  const tier = model.has_native_batches ? { service_tier: 'batch' } : {}
+  const { at } = record
+  const input = { ...NO_UNITS, ...tier, input_tokens: expected.input_tokens }
+  return {
+    input_tokens: expected.input_tokens,
+    output_tokens: most.output_tokens,
+    lowest: chargeOf({ model, target: undefined, units: input, at }).amount,
+    highest: mostOf({ model, units: { ...most, ...tier }, at }),
+  }
 }
 
 function targetOf<Work, Answer, M extends AnyMeter>(

@@ -190,6 +190,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
       return found?.is_key_missing ? undefined : found?.provider
     },
     callback_origins: () => config().tasks.callback_origins ?? [],
+    currency: () => config().ledger.currency,
     settings: () => config().batches,
     clock: storeClock,
     log,

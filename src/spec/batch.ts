@@ -30,6 +30,9 @@ export const BatchCreate = Type.Object(
       ),
     ),
     callback_url: text('Receives a webhook, a signed POST, when the batch ends.'),
+    dry_run: flag(
+      'Nothing is created: the response is an estimate of its usage and cost, with the problems of its input.',
+    ),
     exactly_once: flag(
       'A request whose outcome is unknown after a crash of the gateway is not repeated: it ends with the error `outcome_unknown`. Default false: it is repeated, and its result has `called_again`.',
     ),
@@ -45,16 +48,36 @@ const BatchError = Type.Object({
   line: OrNull(Type.Integer()),
 })
 
+const BatchErrors = OrNull(
+  Type.Object({ object: Type.Literal('list'), data: Type.Array(BatchError) }),
+  'Why the batch failed: the first 100 problems of its input.',
+)
+const amount = (description: string) => OrNull(Type.Number(), `${description} null: a price is not known.`)
+
+export const BatchEstimate = Type.Object(
+  {
+    object: Type.Literal('batch.estimate'),
+    endpoint: Type.String(),
+    request_counts: Type.Object({ total: Type.Integer(), invalid: Type.Integer() }),
+    errors: BatchErrors,
+    usage: Type.Object({ input_tokens: Type.Integer(), most_output_tokens: Type.Integer() }),
+    cost: Type.Object({
+      lowest: amount('Of the input alone.'),
+      highest: amount('With all output that the requests allow.'),
+      currency: Type.String(),
+    }),
+  },
+  { title: 'BatchEstimate', description: 'Of a request with `dry_run`.' },
+)
+export type BatchEstimate = Type.Static<typeof BatchEstimate>
+
 export const BatchObject = Type.Object(
   {
     id: Type.String(),
     object: Type.Literal('batch'),
     endpoint: Type.String(),
     model: Type.Optional(Type.String({ description: 'Where all requests name the same.' })),
-    errors: OrNull(
-      Type.Object({ object: Type.Literal('list'), data: Type.Array(BatchError) }),
-      'Why the batch failed: the first 100 problems of its input.',
-    ),
+    errors: BatchErrors,
     input_file_id: Type.String(),
     completion_window: Type.String(),
     status: Type.Enum([

@@ -1,10 +1,13 @@
 /** Batches: stored before the request is acknowledged, and run by any process with free slots. */
 import { createJobLoop } from '../../jobs/job-loop.ts'
 import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
+import type { BatchEstimate } from '../../spec/batch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
+import type { FileRow } from '../../store/files/file-row.ts'
 import { callbackOf } from '../tasks/callback.ts'
+import { estimateBatch } from './estimate.ts'
 import { type BatchParts, createSlots, partsStream, secondsOf } from './parts.ts'
 import { runBatch } from './run-batch.ts'
 
@@ -25,6 +28,8 @@ export type Batches = {
   /** Throws `rate_limit_exceeded` where the token has too many that have not ended. */
   assertMayCreate(token_id: string): Promise<void>
   create(batch: NewBatch): Promise<Batch>
+  /** What it would use and cost; nothing is created. */
+  estimate(batch: NewBatch, file: FileRow, signal: AbortSignal): Promise<BatchEstimate>
   /** Throws `batch_not_found`. */
   find(batch_id: string, api: BatchApi, token_id: string): Promise<Batch>
   list(filter: BatchFilter): Promise<Batch[]>
@@ -109,6 +114,29 @@ export function createBatches(parts: BatchParts): Batches {
     throw new GatewayError('batch_not_found', `There is no batch ${JSON.stringify(batch_id.slice(0, 100))}.`)
   }
 
+  function newBatch({ batch_id, api, endpoint, caller, request, total }: NewBatch): Batch {
+    const created_at = secondsOf(clock.now())
+    return {
+      batch_id,
+      token_id: caller.token_id,
+      project_id: caller.project_id ?? null,
+      api,
+      endpoint,
+      status: 'validating',
+      request,
+      progress: {},
+      created_at,
+      expires_at: created_at + WINDOW_SECONDS,
+      cancelling_at: null,
+      deleted_at: null,
+      ...NOTHING,
+      total,
+      due_ms: clock.now(),
+      leased_by: '',
+      fence: 0,
+    }
+  }
+
   return {
     newId: (api) => `${api === 'openai' ? 'batch_' : 'msgbatch_'}${orderedAlphanumerics(clock.now(), 24)}`,
 
@@ -127,32 +155,23 @@ export function createBatches(parts: BatchParts): Batches {
         { ...(callback_url !== undefined && { callback_url }) },
         { callback_origins: parts.callback_origins() },
       )
-      const created_at = secondsOf(clock.now())
-      const batch: Batch = {
+      const batch = newBatch({
         batch_id,
-        token_id: caller.token_id,
-        project_id: caller.project_id ?? null,
         api,
         endpoint,
-        status: 'validating',
-        request: callback ? { ...request, callback } : request,
-        progress: {},
-        created_at,
-        expires_at: created_at + WINDOW_SECONDS,
-        cancelling_at: null,
-        deleted_at: null,
-        ...NOTHING,
+        caller,
         total,
-        due_ms: clock.now(),
-        leased_by: '',
-        fence: 0,
-      }
+        request: callback ? { ...request, callback } : request,
+      })
       crashHook('batch: before the row')
       await store.add(batch)
       crashHook('batch: after the row')
       loop.wake()
       return batch
     },
+
+    estimate: (batch, file, signal) =>
+      estimateBatch(parts, { batch: newBatch(batch), file, caller: batch.caller, currency: parts.currency(), signal }),
 
     find,
     list: store.list,

@@ -73,6 +73,17 @@ export async function collectLine(
   return { code, message, until_ms: Math.round(clock.now() + waitOf(headers, { code, attempts: 0 })) }
 }
 
+/** What a line may use and cost; undefined where it is refused. Nothing is sent. */
+export async function estimateLine(
+  call: CallRoute,
+  { batch, line, text, caller, signal }: OrderedLine & { batch: Batch; signal: AbortSignal },
+): Promise<BatchExchange['estimated']> {
+  const exchange: BatchExchange = { entry_id: '', estimates: true }
+  const request = requestOf(batch, line, text)
+  if (request) await call({ ...request, signal, caller, exchange })
+  return exchange.estimated
+}
+
 /** What lasts until somebody does something, and loses nothing: the result is read again. */
 const UNREAD: readonly string[] = [...LATER, 'model_not_found', 'model_not_allowed', 'model_retired', 'invalid_api_key']
 

@@ -77,6 +77,8 @@ export type BatchParts = {
   settings(): BatchSettings
   /** Private origins to which webhooks may be sent. */
   callback_origins(): readonly string[]
+  /** Of the ledger. */
+  currency(): string
   clock: Clock
   log: Log
   crashHook: BatchCrashHook

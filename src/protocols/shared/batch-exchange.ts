@@ -11,6 +11,9 @@ export type BatchExchange = {
   readonly entry_id: string
   /** What the vendor has answered. Absent: the request is collected. */
   readonly result?: BatchTarget & { status: number; body: string }
+  /** The request is not collected: what it may use and cost is estimated. Amounts in nano-units; null: the price is not known. */
+  readonly estimates?: true
+  estimated?: { input_tokens: number; output_tokens: number; lowest: number | null; highest: number | null }
   /** The request, once it was collected. */
   collected?: BatchTarget & { url: string; body: string }
   /** Whether the result was read: an error is then that of the vendor, and not of the gateway before it. */

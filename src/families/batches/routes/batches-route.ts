@@ -8,7 +8,7 @@ import type { Clock } from '../../../kit/clock.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { refusalOf } from '../../../protocols/shared/request-error.ts'
-import { BatchCreate, BatchList, BatchObject } from '../../../spec/batch.ts'
+import { BatchCreate, BatchEstimate, BatchList, BatchObject } from '../../../spec/batch.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import type { Operation, Parameter } from '../../../spec/operation.ts'
 import type { Files } from '../../files/files.ts'
@@ -66,8 +66,7 @@ export function batchRoutes({ batches, files, settings, clock }: BatchRouteParts
     const file = await files.find(asked.input_file_id, caller)
     if (file.purpose !== 'batch')
       throw invalid('input_file_id', `must be a file of purpose "batch"; this one has "${file.purpose}"`)
-    await batches.assertMayCreate(caller.token_id)
-    const batch = await batches.create({
+    const order: Parameters<Batches['create']>[0] = {
       batch_id: batches.newId(API),
       api: API,
       endpoint,
@@ -83,8 +82,10 @@ export function batchRoutes({ batches, files, settings, clock }: BatchRouteParts
         ...(asked.exactly_once && { exactly_once: true }),
       },
       total: 0,
-    })
-    return Response.json(batchView(batch))
+    }
+    if (asked.dry_run) return Response.json(await batches.estimate(order, file, context.signal))
+    await batches.assertMayCreate(caller.token_id)
+    return Response.json(batchView(await batches.create(order)))
   }
 
   async function list(context: Context): Promise<Response> {
@@ -105,7 +106,7 @@ export function batchRoutes({ batches, files, settings, clock }: BatchRouteParts
       description:
         'The requests of an uploaded file are executed within a day, at low priority, each as one of its endpoint of the same token.',
       request: BatchCreate,
-      response: BatchObject,
+      response: Type.Union([BatchObject, BatchEstimate]),
       errors: CREATE_ERRORS,
       example: {
         input_file_id: 'file-gh0mp3x1a2bABCDEFGHIJKLMNO',
