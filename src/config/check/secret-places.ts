@@ -13,6 +13,8 @@ export const SECRET_PLACES = [
   'alerts.webhook.secret',
   'alerts.webhook.url',
   'api_tokens.*.secret',
+  'guards.*.secret',
+  'guards.*.url',
   'mcp.servers.*.env.*',
   'mcp.servers.*.headers.*',
   'mcp.servers.*.key',

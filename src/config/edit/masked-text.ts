@@ -14,7 +14,7 @@ type Splice = { from: number; to: number; text: string }
 /** `***` and a number: which of the masked values of the present file it stands for, in their order. */
 const MASK = /^\*\*\*([1-9]\d{0,4})$/
 /** A path of these may be a secret of the receiver. */
-const HIDDEN_PATHS = ['alerts.webhook.url']
+const HIDDEN_PATHS = ['alerts.webhook.url', 'guards.*.url']
 /** Can be written at any place as it is. */
 const SIMPLE = /^(?:[A-Za-z0-9][\w.+/=-]*|"[^"\\\n]*"|'[^'\n]*')$/
 
