@@ -59,6 +59,7 @@ function startProcess(plan: BatchPlan) {
     stderr: 'inherit',
   })
   const url = firstLine(child.stdout)
+  url.catch(() => {}) // on a busy machine it is killed before it listens
   const call = async (path: string, init: RequestInit = {}) =>
     fetch(`${await url}${path}`, { ...init, headers: { authorization: `Bearer ${TOKEN}`, ...init.headers } })
   const json = async <T>(path: string, init?: RequestInit) => (await (await call(path, init)).json()) as T

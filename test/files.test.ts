@@ -180,6 +180,10 @@ describe('the anthropic client', () => {
     expect(await page(`limit=2&after_id=${ids[1]}`)).toEqual({ ids: ids.slice(2, 4), has_more: true })
     expect(await page(`limit=2&before_id=${ids[3]}`)).toEqual({ ids: ids.slice(1, 3), has_more: true })
     expect(await page(`limit=3&before_id=${ids[3]}`)).toEqual({ ids: ids.slice(0, 3), has_more: false })
+    expect(await page(`ids[]=${ids[4]}&ids[]=${ids[1]}`)).toEqual({
+      ids: [ids[1] ?? '', ids[4] ?? ''],
+      has_more: false,
+    })
   })
 
   it('keeps a file as long as it says, and has no purposes', async () => {

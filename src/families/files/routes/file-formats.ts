@@ -106,6 +106,7 @@ function fileMetadata({ file_id, bytes, created_at, expires_at, filename, conten
 
 const MESSAGES_LISTED = 20
 const MOST_MESSAGES_LISTED = 1_000
+const MOST_IDS = 100
 
 const messagesFormat: FileFormat = {
   read({ expires_in_seconds: seconds, ...rest }, { max_bytes }) {
@@ -116,7 +117,12 @@ const messagesFormat: FileFormat = {
   },
   page(query) {
     const [after, before] = [idIn(query, 'after_id') ?? idIn(query, 'page'), idIn(query, 'before_id')]
-    return { order: 'desc', after, before, limit: limitIn(query, MESSAGES_LISTED, MOST_MESSAGES_LISTED) }
+    const file_ids = query.getAll('ids[]')
+    const unknown = file_ids.find((id) => !isFileId(id))
+    if (unknown !== undefined) throw invalid('ids[]', 'must be ids of files')
+    if (file_ids.length > MOST_IDS) throw invalid('ids[]', `may have at most ${MOST_IDS} ids`)
+    const limit = limitIn(query, MESSAGES_LISTED, MOST_MESSAGES_LISTED)
+    return { order: 'desc', after, before, limit, ...(file_ids.length > 0 && { file_ids }) }
   },
   one: fileMetadata,
   list(files, { limit, after, before }) {

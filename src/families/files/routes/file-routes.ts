@@ -62,7 +62,7 @@ export function fileRoutes(parts: UploadParts): Route[] {
     route('GET', '/v1/files', {
       operation: {
         summary: 'List the files of the token',
-        description: `One page. ${DIALECTS} Its pages have \`after_id\` and \`before_id\`.`,
+        description: `One page. ${DIALECTS} Its pages have \`after_id\` and \`before_id\`; \`ids[]\` names files.`,
         query,
         response: FileList,
         errors: ['invalid_value'],
