@@ -199,5 +199,5 @@ const ROW: Record<string, string> = {
   config: 'write what is needed as labels',
   claims: 'write what is needed as labels',
   customer_id: 'there is no level above projects; its limits are not applied',
-  mcp_configs: 'tools of MCP servers are not called by the gateway',
+  mcp_configs: 'name the token in mcp.servers.<name>.tokens',
 }

@@ -85,7 +85,7 @@ const SECTIONS: Record<string, string> = {
   server: 'set server',
   framework: 'prices are imported with gatehouse models import',
   plugins: 'there are no plugins here',
-  mcp: 'tools of MCP servers are not called by the gateway',
+  mcp: 'write its servers as mcp.servers',
   auth_config: 'make an admin token: gatehouse admin create',
   source_of_truth: '',
   env_label: '',

@@ -198,6 +198,7 @@ const FAMILY_OF_ROUTE: readonly [RegExp, EndpointFamily][] = [
   [/moderations/, 'moderations'],
   [/audio\/speech/, 'audio-speech'],
   [/audio\/trans/, 'audio-transcription'],
+  [/realtime/, 'realtime'],
 ]
 
 /** A key that may not call models must not be able to after the import. */
@@ -249,9 +250,9 @@ const ROW: Record<string, string> = {
   model_max_budget: NO_MODEL_LIMITS,
   budget_limits: NO_MODEL_LIMITS,
   allowed_cache_controls: 'the cache is that of models',
-  object_permission_id: 'there are no MCP servers and vector stores here',
+  object_permission_id: 'name the token in mcp.servers.<name>.tokens; there are no vector stores here',
   access_group_ids: 'write the models of the group as models of the token',
-  policies: 'there are no guardrails here',
+  policies: 'write them as guards, with when.tokens',
   agent_id: 'there are no agents here',
   project_id: 'a project here is a team',
   organization_id: 'there is no level above projects',

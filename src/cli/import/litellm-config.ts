@@ -8,10 +8,10 @@ import { litellmProvider } from './litellm-provider.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 
 const SECTIONS: Record<string, string> = {
-  guardrails: 'there are no guardrails here',
-  mcp_servers: 'tools of MCP servers are not called by the gateway',
+  guardrails: 'write them as guards',
+  mcp_servers: 'write them as mcp.servers',
   vector_store_registry: 'there are no vector stores here',
-  files_settings: 'there is no files API here',
+  files_settings: 'files go to the provider of their model, or stay in the gateway: files',
   finetune_settings: 'there is no fine-tuning here',
   assistant_settings: 'there is no assistants API here',
   environment_variables: 'set what is still needed in the environment of the gateway',
@@ -209,11 +209,12 @@ const ENTRY: Record<string, string> = {
   blocked: 'take a target out of service: gatehouse target disable',
 }
 
-const NO_FAMILY = ['batch', 'realtime', 'ocr', 'search', 'vector_store']
+const NO_FAMILY = ['batch', 'ocr', 'search', 'vector_store']
 const FAMILIES: Record<string, string> = {
   audio_speech: 'audio-speech',
   audio_transcription: 'audio-transcription',
   embedding: 'embeddings',
+  realtime: 'realtime',
   rerank: 'rerank',
   image_generation: 'image-generation',
   moderation: 'moderations',

@@ -202,7 +202,7 @@ function readRetry(draft: Draft, root: Members, model: string): undefined {
   )
 }
 
-const GUARDRAILS = 'there are no such guardrails here'
+const GUARDRAILS = 'write them as guards'
 const TARGET: Record<string, string> = {
   weight: '',
   strict_open_ai_compliance: '',
