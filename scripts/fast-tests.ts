@@ -52,6 +52,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/console/large-store.test.ts': 30, // opens every page over a filled store
   'test/console/live-tail.test.ts': 8, // starts Chromium
   'test/console/manual.test.ts': 12, // starts Chromium
+  'test/console/mcp-guards.test.ts': 20, // starts Chromium
   'test/console/models.test.ts': 15, // starts Chromium
   'test/console/payload-pages.test.ts': 25, // starts Chromium
   'test/console/playground-families.test.ts': 45, // starts Chromium

@@ -68,6 +68,8 @@ const ACCESS: Record<string, Access> = {
   'GET /admin/v1/batches': 'read own',
   'GET /admin/v1/batches/{batch_id}': 'read own',
   'POST /admin/v1/batches/{batch_id}/cancel': 'operate installation',
+  'GET /admin/v1/guards': 'read installation',
+  'POST /admin/v1/guards/test': 'operate installation',
   'GET /admin/v1/mcp/tools': 'read installation',
   'POST /admin/v1/mcp/tools/approve': 'operate installation',
   'GET /admin/v1/ledger/reconcile': 'read installation',

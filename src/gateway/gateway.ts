@@ -195,7 +195,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { tasks, webhooks, batches, files, routeParts: made } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, ...generation, tasks: store.tasks, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
-  const controls = control.routes({ supply, ...stages, ...made, attemptLimits, settings, tokens, projects, cache })
+  const known = { ...observation.readers, ...stages, ...made }
+  const controls = control.routes({ supply, ...known, attemptLimits, settings, tokens, projects, cache })
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const accounts = { ...shared, ...observation.readers, projects, tokens, reports, ready, health, version, metering }
   const administration = createAdministration({ ...accounts, settings, controls, environment, clock, log })

@@ -12,7 +12,7 @@ type LargeIndex = {
  * Each is built after the migrations, and is used once it is complete. An index of a table that is created by the same
  * migration belongs into that migration.
  */
-export const LARGE_INDEXES: LargeIndex[] = []
+export const LARGE_INDEXES: LargeIndex[] = [{ name: 'tasks_by_model', on: 'tasks (model, submit_time, task_id)' }]
 
 type Found = { name: string; is_valid: number }
 

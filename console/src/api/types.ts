@@ -599,6 +599,37 @@ export type EndUserLimits = {
   budgets?: (Budget)[] | undefined
 }
 
+export type GuardList = {
+  object: 'guards'
+  data: ({
+  name: string
+  kind: string | null
+  mode: string | null
+  on: ('input' | 'output')[]
+  outcomes: ({
+  on: string
+  outcome: string
+  requests: number
+})[]
+})[]
+  requests: number
+  partial: boolean
+}
+
+export type GuardTest = {
+  text: string
+  on?: 'input' | 'output' | null | undefined
+}
+
+export type GuardTestResult = {
+  on: 'input' | 'output'
+  results: ({
+  name: string
+  outcome: 'passed' | 'would_replace' | 'replaced' | 'would_block' | 'failed' | 'blocked' | null
+  text: string | null
+})[]
+}
+
 export type Health = {
   status: 'ok'
   version: string
@@ -2345,6 +2376,18 @@ export type Api = {
     query: {}
     body: McpToolApproval
     response: McpTool
+  }
+  'GET /admin/v1/guards': {
+    params: {}
+    query: { request_id?: string | undefined; token?: string | undefined; project?: string | undefined; model?: string | undefined; target?: string | undefined; provider?: string | undefined; status?: string | undefined; error?: string | undefined; user?: string | undefined; session?: string | undefined; tag?: string | undefined; trace_id?: string | undefined; min_cost?: string | undefined; min_ms?: string | undefined; from?: number | undefined; to?: number | undefined }
+    body: undefined
+    response: GuardList
+  }
+  'POST /admin/v1/guards/test': {
+    params: {}
+    query: {}
+    body: GuardTest
+    response: GuardTestResult
   }
   'GET /admin/v1/diagnostics': {
     params: {}

@@ -7,7 +7,9 @@ import { batchPages } from './batches/batches.ts'
 import { cachePage } from './cache/cache.ts'
 import { configPages } from './config/config.ts'
 import { filePages } from './files/files.ts'
+import { guardsPage } from './guards/guards.ts'
 import { home } from './home/home.ts'
+import { mcpPage } from './mcp/mcp.ts'
 import { modelPages } from './models/models.ts'
 import { playground } from './playground/playground.ts'
 import { providerPages } from './providers/providers.ts'
@@ -35,6 +37,8 @@ export const pages: readonly Page[] = [
   ...providerPages,
   routing,
   cachePage,
+  guardsPage,
+  mcpPage,
   ...configPages,
   ...auditPages,
 ]

@@ -8,6 +8,7 @@ import { type ConfigRouteParts, configRoutes } from './config.ts'
 import { type ConfigTextParts, configTextRoutes } from './config-text.ts'
 import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminFileRoutes, type FileRouteParts } from './files.ts'
+import { type GuardRouteParts, guardRoutes } from './guards.ts'
 import { type LedgerRouteParts, ledgerRoutes } from './ledger.ts'
 import { type McpToolRouteParts, mcpToolRoutes } from './mcp-tools.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
@@ -36,7 +37,8 @@ export type ControlRouteParts = ModelRouteParts &
   LedgerRouteParts &
   AlertRouteParts &
   WebhookRouteParts &
-  McpToolRouteParts
+  McpToolRouteParts &
+  GuardRouteParts
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...adminModelRoutes(parts),
@@ -57,4 +59,5 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...alertRoutes(parts),
   ...webhookRoutes(parts),
   ...mcpToolRoutes(parts),
+  ...guardRoutes(parts),
 ]

@@ -16,6 +16,8 @@ export type GuardPlan = {
 export type Guards = {
   /** Undefined: no guard checks them. */
   planOf(caller: Caller, model: GuardedModel): GuardPlan | undefined
+  /** In the order in which they check. */
+  all(): readonly Guard[]
 }
 
 /** `guards`: the names that it has. */
@@ -39,6 +41,7 @@ export function createGuards(config: () => Pick<Config, 'guards'>, ask: AskGuard
   }
 
   return {
+    all: current,
     planOf(caller, model) {
       if (caller.is_unguarded) return undefined
       const named = (guard: Guard) => model.guards.includes(guard.name)

@@ -1,0 +1,168 @@
+/** The tools of MCP servers: whether they are approved, what has changed since then, and the approval. */
+import { useState } from 'react'
+import { useAct, useApiAll, useMe } from '../../api/hooks.ts'
+import type { McpTool } from '../../api/types.ts'
+import { choice, text } from '../../lib/search.ts'
+import { hasRight } from '../../shell/page.ts'
+import { useAddress } from '../../ui/address.ts'
+import { Button } from '../../ui/button.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { Badge, Nothing, Stat, Stats } from '../../ui/display.tsx'
+import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
+import { PageHead } from '../../ui/page-head.tsx'
+import { Empty } from '../../ui/states.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import { Count, Time } from '../../ui/values.tsx'
+
+const STATES = {
+  approved: { label: 'Approved', tone: 'ok' },
+  pending: { label: 'Not approved', tone: 'warn' },
+  changed: { label: 'Changed', tone: 'danger' },
+} as const
+const FILTERS = ['', 'pending', 'changed', 'approved'] as const
+const NO_FILTER = { q: '', server: '', state: '' } as const
+
+export function McpPage() {
+  const mayApprove = hasRight(useMe(), 'operate')
+  const [{ q, server, state }, change] = useAddress({ q: text(), server: text(), state: choice(FILTERS, '') })
+  const [asked, setAsked] = useState<McpTool>()
+  const tools = useApiAll('GET /admin/v1/mcp/tools', {}, { refetch_ms: 15_000 })
+  const servers = [...new Set(tools.rows.map((tool) => tool.server))].sort()
+  const rows = tools.rows.filter(
+    (tool) =>
+      (server === '' || tool.server === server) &&
+      (state === '' || tool.state === state) &&
+      `${tool.server} ${tool.tool} ${tool.description}`.toLowerCase().includes(q.toLowerCase()),
+  )
+  const inState = (name: McpTool['state']) => tools.rows.filter((tool) => tool.state === name).length
+  return (
+    <>
+      <PageHead
+        title="MCP servers"
+        note="Tools that clients call through the gateway. One whose definition has changed is off until it is approved again."
+      />
+      <div className="stack">
+        <Stats>
+          <Stat label="Servers seen" value={<Count value={servers.length} />} />
+          <Stat label="Tools approved" value={<Count value={inState('approved')} />} />
+          <Stat label="Not approved" value={<Count value={inState('pending')} />} />
+          <Stat label="Changed since" value={<Count value={inState('changed')} />} />
+        </Stats>
+        <Filters onClear={q || server || state ? () => change(NO_FILTER) : undefined}>
+          <SearchField label="Find a tool" value={q} onChange={(value) => change({ q: value })} />
+          <FilterSelect
+            label="Server"
+            value={server}
+            options={servers.map((value) => ({ value, label: value }))}
+            onChange={(value) => change({ server: value }, { push: true })}
+          />
+          <FilterSelect
+            label="State"
+            value={state}
+            options={FILTERS.flatMap((value) => (value === '' ? [] : [{ value, label: STATES[value].label }]))}
+            onChange={(value) => change({ state: value as typeof state }, { push: true })}
+          />
+        </Filters>
+        <Table
+          label="Tools"
+          columns={columnsOf(mayApprove ? setAsked : undefined)}
+          rows={rows}
+          keyOf={({ server: name, tool }) => `${name} ${tool}`}
+          isLoading={tools.isLoading}
+          error={tools.error}
+          onRetry={tools.reload}
+          empty={
+            <Empty title={tools.rows.length > 0 ? 'No tool meets these filters' : 'No tool was seen yet'} icon="tool">
+              {tools.rows.length > 0
+                ? 'Clear a filter to see more of them.'
+                : 'A server is asked for its tools when a client first uses /mcp.'}
+            </Empty>
+          }
+        />
+      </div>
+      {asked && <ApproveDialog tool={asked} onClose={() => setAsked(undefined)} />}
+    </>
+  )
+}
+
+const columnsOf = (onApprove: ((tool: McpTool) => void) | undefined): Column<McpTool>[] => [
+  { key: 'server', head: 'Server', cell: ({ server }) => <span className="cut">{server}</span> },
+  { key: 'tool', head: 'Tool', cell: ({ tool }) => <span className="mono cut">{tool}</span> },
+  {
+    key: 'state',
+    head: 'State',
+    cell: ({ state }) => <Badge tone={STATES[state].tone}>{STATES[state].label}</Badge>,
+  },
+  { key: 'changes', head: 'Changed', cell: ({ changes }) => changes.map(({ member }) => member).join(', ') },
+  {
+    key: 'description',
+    head: 'Description',
+    cell: ({ description }) => (
+      <span className="cut" title={description}>
+        {description}
+      </span>
+    ),
+  },
+  {
+    key: 'by',
+    head: 'Approved',
+    cell: ({ approved_at, approved_by }) =>
+      approved_at === null ? (
+        (approved_by ?? <Nothing text="–" />)
+      ) : (
+        <>
+          <Time at={approved_at} isRelative /> by {approved_by}
+        </>
+      ),
+  },
+  {
+    key: 'acts',
+    head: 'Acts',
+    cell: (tool) =>
+      onApprove &&
+      tool.state !== 'approved' && (
+        <Button size="small" icon="check" aria-label={`Approve ${tool.tool}`} onClick={() => onApprove(tool)}>
+          Approve
+        </Button>
+      ),
+  },
+]
+
+const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2))
+
+function ApproveDialog({
+  tool: { server, tool, hash, description, changes },
+  onClose,
+}: {
+  tool: McpTool
+  onClose(): void
+}) {
+  const approve = useAct('POST /admin/v1/mcp/tools/approve', {
+    changes: ['GET /admin/v1/mcp/tools'],
+    done: `${tool} is approved`,
+    onDone: onClose,
+  })
+  return (
+    <ConfirmDialog
+      open
+      onClose={onClose}
+      title={`Approve ${tool} of ${server}?`}
+      act="Approve it"
+      isBusy={approve.isPending}
+      onConfirm={() => approve.mutate({ body: { server, tool, hash } })}
+    >
+      <p>Models read its definition, and clients can call it within seconds. Read what it says first.</p>
+      {changes.length === 0 ? (
+        <p className="wrap">{description || <Nothing text="It has no description." />}</p>
+      ) : (
+        changes.map(({ member, before, after }) => (
+          <div key={member} className="mcp-change">
+            <strong>{member}, as approved and as it is now</strong>
+            <pre className="mcp-before">{shown(before)}</pre>
+            <pre className="mcp-after">{shown(after)}</pre>
+          </div>
+        ))
+      )}
+    </ConfirmDialog>
+  )
+}

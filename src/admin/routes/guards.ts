@@ -1,0 +1,145 @@
+/** The admin API's guards: what each has decided of the newest requests, and what each would do with a text. */
+import Type from 'typebox'
+import { CallGuards } from '../../calls/guards/call-guards.ts'
+import { checksSide, GUARD_OUTCOMES } from '../../calls/guards/guard.ts'
+import type { Guards } from '../../calls/guards/guards.ts'
+import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import type { Context, Route } from '../../http/context.ts'
+import type { RequestReader } from '../../observe/requests/request-reader.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
+import { adminRoute } from './route.ts'
+
+export type GuardRouteParts = BodyParts & {
+  guards: Pick<Guards, 'all'>
+  requests: Pick<RequestReader, 'page'>
+}
+
+/** Of the log, newest first: at most this many rows are looked at. */
+const PAGE_ROWS = 200
+const MAX_PAGES = 10
+const SIDES = ['input', 'output'] as const
+
+const Outcome = Type.Enum([...GUARD_OUTCOMES])
+const GuardList = Type.Object(
+  {
+    object: Type.Literal('guards'),
+    data: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        kind: Type.Union([Type.String(), Type.Null()], {
+          description: 'null: it is not in the configuration any more.',
+        }),
+        mode: Type.Union([Type.String(), Type.Null()]),
+        on: Type.Array(Type.Enum([...SIDES])),
+        outcomes: Type.Array(Type.Object({ on: Type.String(), outcome: Type.String(), requests: Type.Integer() })),
+      }),
+      { description: 'In the order in which they check.' },
+    ),
+    requests: Type.Integer({ description: 'How many requests were looked at.' }),
+    partial: Type.Boolean({ description: 'The log has more rows than were looked at: numbers may be too small.' }),
+  },
+  { title: 'GuardList' },
+)
+type GuardRow = Type.Static<typeof GuardList>['data'][number]
+
+const GuardTest = Type.Object(
+  {
+    text: Type.String({ minLength: 1, maxLength: 100_000 }),
+    on: Type.Optional(Type.Enum([...SIDES], { description: 'As a text of a request or of an answer. Default input.' })),
+  },
+  { additionalProperties: false, title: 'GuardTest' },
+)
+const GuardTestResult = Type.Object(
+  {
+    on: Type.Enum([...SIDES]),
+    results: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        outcome: Type.Union([Outcome, Type.Null()], { description: 'null: it does not check this side.' }),
+        text: Type.Union([Type.String(), Type.Null()], { description: 'As it is passed on; null: it is blocked.' }),
+      }),
+      { description: 'Of each guard by itself, in order.' },
+    ),
+  },
+  { title: 'GuardTestResult' },
+)
+
+export function guardRoutes({ guards, requests, ...parts }: GuardRouteParts): Route[] {
+  const readTest = bodyReader(GuardTest, parts)
+
+  async function list(context: Context): Promise<Response> {
+    const rows = new Map(
+      guards.all().map((guard): [string, GuardRow] => {
+        const { name, config } = guard
+        const on = SIDES.filter((side) => checksSide(guard, side))
+        return [name, { name, kind: config.kind, mode: config.mode ?? 'enforce', on, outcomes: [] }]
+      }),
+    )
+    const filter = readRequestQuery(context)
+    let [seen, partial] = [0, false]
+    for (let after: Parameters<RequestReader['page']>[0]['after'], page = 0; filter; page++) {
+      const { data, next } = await requests.page({ filter, after, limit: PAGE_ROWS })
+      seen += data.length
+      for (const row of data) for (const result of row.guards ?? []) count(rows, result)
+      partial = next !== undefined
+      if (!next || page + 1 === MAX_PAGES) break
+      after = next
+    }
+    return Response.json({ object: 'guards', data: [...rows.values()], requests: seen, partial })
+  }
+
+  async function test(context: Context): Promise<Response> {
+    const { text, on = 'input' } = await readTest(context)
+    const results = guards.all().map((guard) => {
+      if (!checksSide(guard, on)) return { name: guard.name, outcome: null, text }
+      const checks = new CallGuards([guard])
+      const one = { text }
+      const isPassed = on === 'input' ? passes(() => checks.checkInput([one])) : checks.checkOutput([one])
+      return { name: guard.name, outcome: checks.results[0]?.outcome ?? null, text: isPassed ? one.text : null }
+    })
+    return Response.json({ on, results })
+  }
+
+  return [
+    adminRoute(['GET', '/admin/v1/guards', 'read'], {
+      summary: 'List guards with what they have decided',
+      description: `Of the newest ${PAGE_ROWS * MAX_PAGES} requests that fit the filters.`,
+      query: REQUEST_FILTERS,
+      response: GuardList,
+      errors: ['invalid_value', 'storage_unavailable'],
+      handle: list,
+    }),
+    adminRoute(['POST', '/admin/v1/guards/test', 'operate'], {
+      summary: 'Try a text with each guard',
+      description: 'Nothing is sent to a provider, and the text is not stored.',
+      request: GuardTest,
+      response: GuardTestResult,
+      errors: BODY_ERRORS,
+      example: { text: 'Write to ann@example.com', on: 'input' },
+      handle: test,
+    }),
+  ]
+}
+
+function passes(check: () => void): boolean {
+  try {
+    check()
+    return true
+  } catch (thrown) {
+    if (thrown instanceof GatewayError && thrown.code === 'content_blocked') return false
+    throw thrown
+  }
+}
+
+/** As the log has it. */
+function count(
+  rows: Map<string, GuardRow>,
+  { name, on, outcome }: { name: string; on: string; outcome: string },
+): void {
+  const row = rows.get(name) ?? { name, kind: null, mode: null, on: [], outcomes: [] }
+  rows.set(name, row)
+  const known = row.outcomes.find((one) => one.on === on && one.outcome === outcome)
+  if (known) known.requests++
+  else row.outcomes.push({ on, outcome, requests: 1 })
+}
