@@ -7,6 +7,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { OPERATOR } from '../explain-request.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
@@ -56,7 +57,9 @@ const GuardTestResult = Type.Object(
     results: Type.Array(
       Type.Object({
         name: Type.String(),
-        outcome: Type.Union([Outcome, Type.Null()], { description: 'null: it does not check this side.' }),
+        outcome: Type.Union([Outcome, Type.Null()], {
+          description: 'null: it does not check this side, or asks a model or a service, which is not done here.',
+        }),
         text: Type.Union([Type.String(), Type.Null()], { description: 'As it is passed on; null: it is blocked.' }),
       }),
       { description: 'Of each guard by itself, in order.' },
@@ -91,13 +94,19 @@ export function guardRoutes({ guards, requests, ...parts }: GuardRouteParts): Ro
 
   async function test(context: Context): Promise<Response> {
     const { text, on = 'input' } = await readTest(context)
-    const results = guards.all().map((guard) => {
-      if (!checksSide(guard, on)) return { name: guard.name, outcome: null, text }
-      const checks = new CallGuards([guard])
+    const call = { request_id: '', caller: OPERATOR, signal: context.request.signal }
+    const results = []
+    for (const guard of guards.all()) {
+      const { name } = guard
+      if (!guard.rules || !checksSide(guard, on)) {
+        results.push({ name, outcome: null, text })
+        continue
+      }
+      const checks = new CallGuards([guard], { call, ask: notAsked, results: [] })
       const one = { text }
-      const isPassed = on === 'input' ? passes(() => checks.checkInput([one])) : checks.checkOutput([one])
-      return { name: guard.name, outcome: checks.results[0]?.outcome ?? null, text: isPassed ? one.text : null }
-    })
+      const isPassed = on === 'input' ? await passes(checks.checkInput([one])) : await checks.checkOutput([one])
+      results.push({ name, outcome: checks.results[0]?.outcome ?? null, text: isPassed ? one.text : null })
+    }
     return Response.json({ on, results })
   }
 
@@ -122,15 +131,18 @@ export function guardRoutes({ guards, requests, ...parts }: GuardRouteParts): Ro
   ]
 }
 
-function passes(check: () => void): boolean {
+async function passes(check: Promise<void>): Promise<boolean> {
   try {
-    check()
+    await check
     return true
   } catch (thrown) {
     if (thrown instanceof GatewayError && thrown.code === 'content_blocked') return false
     throw thrown
   }
 }
+
+/** Guards with rules alone are tried: the others would call a model, which somebody pays, or a service. */
+const notAsked = () => Promise.reject(new Error('A guard that asks is not tried.'))
 
 /** As the log has it. */
 function count(

@@ -99,7 +99,7 @@ const RESULTS: Column<Result>[] = [
 ]
 
 function Outcome({ outcome }: Pick<Result, 'outcome'>) {
-  if (outcome === null) return <Nothing text="does not check this side" />
+  if (outcome === null) return <Nothing text="not tried: it checks the other side, or asks a model or a service" />
   const { label, tone } = OUTCOMES[outcome] ?? { label: outcome, tone: 'plain' }
   return <Badge tone={tone}>{label}</Badge>
 }
