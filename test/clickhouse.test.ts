@@ -1,6 +1,7 @@
 /** The request log in ClickHouse: its rows are found as those of the store are, a row is there once, and its failures are said. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'bun:test'
 import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
+import { loadConfig } from '../src/config/load/load.ts'
 import { createClickHouse } from '../src/observe/export/clickhouse.ts'
 import { createClickHouseLog, statementsOf } from '../src/observe/requests/clickhouse-log.ts'
 import { openStore } from '../src/store/open-store.ts'
@@ -200,5 +201,26 @@ describe('a sink of ClickHouse', () => {
     const log = createClickHouseLog({ url, password: 'secret-password', create: false })
     await expect(log.append([requestRow()], never)).rejects.toThrow('ClickHouse answered 307.')
     expect(elsewhere.statements).toEqual([])
+  })
+})
+
+describe('a configuration', () => {
+  const problemsOf = (request_log: object) => {
+    const load = { environment: {}, cwd: '/', flags: {}, readFile: () => JSON.stringify({ request_log }) }
+    try {
+      loadConfig(load as never)
+      return ''
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+
+  it('with a reader needs the sink that it reads, and a sink is one of its kinds', () => {
+    const clickhouse = { url: 'https://clickhouse.example.com' }
+    expect(problemsOf({ reader: 'clickhouse' })).toContain('needs one sink with `clickhouse`, found 0')
+    expect(problemsOf({ sinks: [{ clickhouse, file: { path: 'a' } }] })).toContain('must have one of')
+    expect(problemsOf({ sinks: [{ clickhouse: { ...clickhouse, table: 'a; DROP' } }] })).toContain('table')
+    expect(problemsOf({ sinks: [{ clickhouse: { ...clickhouse, keep_days: 3_661 } }] })).toContain('keep_days')
+    expect(problemsOf({ reader: 'clickhouse', sinks: [{ clickhouse: { ...clickhouse, keep_days: 3_660 } }] })).toBe('')
   })
 })

@@ -42,7 +42,7 @@ const ClickHouseSink = section(
     username: optional(Type.String({ minLength: 1, description: 'Default: that of ClickHouse.' })),
     password: optional(Type.String({ minLength: 1, description: 'Sent in a header.' })),
     keep_days: integer(
-      { minimum: 1, maximum: 36_600 },
+      { minimum: 1, maximum: 3_660 },
       'Days to keep rows, set when the table is made. Default: no end.',
     ),
     create: flag('Make the table and its view where they are missing. Default true.'),
