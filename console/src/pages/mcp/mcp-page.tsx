@@ -93,6 +93,17 @@ const columnsOf = (onApprove: ((tool: McpTool) => void) | undefined): Column<Mcp
     head: 'State',
     cell: ({ state }) => <Badge tone={STATES[state].tone}>{STATES[state].label}</Badge>,
   },
+  {
+    key: 'acts',
+    head: 'Acts',
+    cell: (tool) =>
+      onApprove &&
+      tool.state !== 'approved' && (
+        <Button size="small" icon="check" aria-label={`Approve ${tool.tool}`} onClick={() => onApprove(tool)}>
+          Approve
+        </Button>
+      ),
+  },
   { key: 'changes', head: 'Changed', cell: ({ changes }) => changes.map(({ member }) => member).join(', ') },
   {
     key: 'description',
@@ -113,17 +124,6 @@ const columnsOf = (onApprove: ((tool: McpTool) => void) | undefined): Column<Mcp
         <>
           <Time at={approved_at} isRelative /> by {approved_by}
         </>
-      ),
-  },
-  {
-    key: 'acts',
-    head: 'Acts',
-    cell: (tool) =>
-      onApprove &&
-      tool.state !== 'approved' && (
-        <Button size="small" icon="check" aria-label={`Approve ${tool.tool}`} onClick={() => onApprove(tool)}>
-          Approve
-        </Button>
       ),
   },
 ]
