@@ -234,6 +234,21 @@ describe('approval', () => {
     expect(vendor.calls).toBe(1)
   })
 
+  it('leads to one call whose result is returned also where the model is refused afterwards', async () => {
+    const { secret } = await gateway.instance.tokens.issue({ name: 'few', rate_limits: { requests_per_hour: 2 } })
+    const limited = client.withOptions({ apiKey: secret })
+    const first = await limited.responses.create({ model, input: question, tools: [asking] })
+    const approval_request_id = first.output[1]?.id ?? ''
+    const answer = { type: 'mcp_approval_response' as const, approval_request_id, approve: true }
+    const body = { model, previous_response_id: first.id, input: [answer], tools: [asking] }
+    expect(await limited.responses.create(body)).toMatchObject({
+      status: 'failed',
+      error: { code: 'rate_limit_exceeded' },
+      output: [{ type: 'mcp_call', output: 'done' }],
+    })
+    expect(vendor.calls).toBe(1)
+  })
+
   it('can be denied, and the model learns it', async () => {
     const first = await client.responses.create({ model, input: question, tools: [asking] })
     const approval_request_id = first.output[1]?.id ?? ''

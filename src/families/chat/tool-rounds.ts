@@ -107,6 +107,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       const translated = (items: readonly unknown[]) =>
         translatedRequest({ ...expanded, input: [...sent.input, ...(items as InputItem[])] }, sent.before, places)
       const approvals = approvedCalls(placed(sent))
+      const hasMade = approvals.length > 0
       const { request, names } = translated([])
       const head = { id: `resp_${randomAlphanumerics(24)}`, created: unixSeconds(clock), model: plan.model.id }
       const needs = new Map(servers.map(({ label, tool, tools }) => [label, waitsFor(tool, tools)]))
@@ -253,7 +254,8 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
         for await (const events of resultsOf(approved.map(({ at }) => at))) prefix += events
         first = items.length
         current = send(1)
-        await (clientRequest.stream ? undefined : current.started)
+        // Where an approved call was made, its result reaches the client whatever follows.
+        await (clientRequest.stream || hasMade ? undefined : current.started)
       } catch (thrown) {
         end()
         throw thrown instanceof GatewayError ? errorForClient(thrown, request, places) : thrown
@@ -265,15 +267,12 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
           await current.abandon()
           end()
         }
-        return {
-          model,
-          requested,
-          stream: { record: current.record, started: current.started, parts: generate(), abandon },
-        }
+        const started = hasMade ? Promise.resolve() : current.started
+        return { model, requested, stream: { record: current.record, started, parts: generate(), abandon } }
       }
       for await (const _ of generate()) call.signal.throwIfAborted()
       const final = encoder.final()
-      if ((failure && start === first) || !final) throw failure ?? new Error('The response has no end.')
+      if ((failure && start === first && !hasMade) || !final) throw failure ?? new Error('The response has no end.')
       return { model, requested, body: encoder.visible(final) }
     },
   }
