@@ -59,6 +59,8 @@ type LaterParts = Omit<
   | 'configFile'
   | 'supply'
   | 'explain'
+  | 'plans'
+  | 'catalogue'
   | 'audit'
   | 'budgets'
   | 'budgetSettings'
@@ -134,6 +136,8 @@ export function createControl(parts: ControlParts): Control {
           ledger: { ...store.ledger, currency: () => config().ledger.currency },
           explain: (request) =>
             explainRequest(request, { catalogue, plans, router, attemptLimits, settings: later.settings, clock }),
+          plans,
+          catalogue,
           supply,
           isConfigured: (named) => isInSupply(named, supply),
           router,

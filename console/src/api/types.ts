@@ -619,6 +619,8 @@ export type GuardList = {
 export type GuardTest = {
   text: string
   on?: 'input' | 'output' | null | undefined
+  guards?: (string)[] | null | undefined
+  model?: string | null | undefined
 }
 
 export type GuardTestResult = {

@@ -1,10 +1,12 @@
 /** The admin API's guards: what each has decided of the newest requests, and what each would do with a text. */
 import Type from 'typebox'
 import { CallGuards } from '../../calls/guards/call-guards.ts'
-import { checksSide, GUARD_OUTCOMES } from '../../calls/guards/guard.ts'
+import { checksSide, GUARD_OUTCOMES, type Guard } from '../../calls/guards/guard.ts'
 import type { Guards } from '../../calls/guards/guards.ts'
+import type { Plans } from '../../calls/plan.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
+import type { Catalogue } from '../../models/catalogue.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { OPERATOR } from '../explain-request.ts'
@@ -14,6 +16,8 @@ import { adminRoute } from './route.ts'
 export type GuardRouteParts = BodyParts & {
   guards: Pick<Guards, 'all'>
   requests: Pick<RequestReader, 'page'>
+  plans: Pick<Plans, 'of'>
+  catalogue: Pick<Catalogue, 'find'>
 }
 
 /** Of the log, newest first: at most this many rows are looked at. */
@@ -48,6 +52,14 @@ const GuardTest = Type.Object(
   {
     text: Type.String({ minLength: 1, maxLength: 100_000 }),
     on: Type.Optional(Type.Enum([...SIDES], { description: 'As a text of a request or of an answer. Default input.' })),
+    guards: Type.Optional(
+      Type.Array(Type.String(), {
+        minItems: 1,
+        maxItems: 32,
+        description: 'By name. Default: all, or those of `model`.',
+      }),
+    ),
+    model: Type.Optional(Type.String({ minLength: 1, description: 'Only guards that check calls at this model.' })),
   },
   { additionalProperties: false, title: 'GuardTest' },
 )
@@ -68,7 +80,7 @@ const GuardTestResult = Type.Object(
   { title: 'GuardTestResult' },
 )
 
-export function guardRoutes({ guards, requests, ...parts }: GuardRouteParts): Route[] {
+export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: GuardRouteParts): Route[] {
   const readTest = bodyReader(GuardTest, parts)
 
   async function list(context: Context): Promise<Response> {
@@ -92,11 +104,27 @@ export function guardRoutes({ guards, requests, ...parts }: GuardRouteParts): Ro
     return Response.json({ object: 'guards', data: [...rows.values()], requests: seen, partial })
   }
 
+  /** Throws GatewayError for a name that no guard has, and for an unknown model. */
+  function chosen(names: readonly string[] | undefined, model: string | undefined): readonly Guard[] {
+    const all = guards.all()
+    const unknown = names?.find((name) => !all.some((guard) => guard.name === name))
+    if (unknown !== undefined) {
+      const known = all.length === 0 ? 'there are none' : `known: ${all.map(({ name }) => name).join(', ')}`
+      const message = `There is no guard ${JSON.stringify(unknown.slice(0, 100))}; ${known}.`
+      throw new GatewayError('invalid_value', message, { param: 'guards' })
+    }
+    const family = model === undefined ? undefined : catalogue.find(model, OPERATOR).supported_endpoint_types[0]
+    const ofModel = family && plans.of(OPERATOR, model, family).guards?.guards.map(({ name }) => name)
+    return all.filter(
+      ({ name }) => (names?.includes(name) ?? true) && (model === undefined || ofModel?.includes(name) === true),
+    )
+  }
+
   async function test(context: Context): Promise<Response> {
-    const { text, on = 'input' } = await readTest(context)
+    const { text, on = 'input', guards: names, model } = await readTest(context)
     const call = { request_id: '', caller: OPERATOR, signal: context.request.signal }
     const results = []
-    for (const guard of guards.all()) {
+    for (const guard of chosen(names, model)) {
       const { name } = guard
       if (!guard.rules || !checksSide(guard, on)) {
         results.push({ name, outcome: null, text })
@@ -124,7 +152,7 @@ export function guardRoutes({ guards, requests, ...parts }: GuardRouteParts): Ro
       description: 'Nothing is sent to a provider, and the text is not stored.',
       request: GuardTest,
       response: GuardTestResult,
-      errors: BODY_ERRORS,
+      errors: [...BODY_ERRORS, 'model_not_found'],
       example: { text: 'Write to ann@example.com', on: 'input' },
       handle: test,
     }),
