@@ -5,12 +5,17 @@ export class Placeholders {
   readonly #values = new Map<string, string>()
   readonly #counts = new Map<string, number>()
   /** Those that the client itself has written, such as in an example: they stand for nothing. */
-  #taken: (placeholder: string) => boolean = () => false
+  readonly #taken = new Set<string>()
+  /** How placeholders begin, so that a cut one is known without a look at all of them. */
+  readonly #beginnings = new Set<string>()
 
   /** `texts`: of the request, before any value is replaced. */
   avoid(texts: readonly string[]): void {
-    const written = texts.filter((text) => text.includes('['))
-    this.#taken = (placeholder) => written.some((text) => text.includes(placeholder))
+    for (const text of texts)
+      for (let open = text.indexOf('['); open !== -1; open = text.indexOf('[', open + 1)) {
+        const bracketed = bracketedAt(text, open)
+        if (bracketed !== undefined) this.#taken.add(bracketed)
+      }
   }
 
   /** The same for the same value. Numbered as they first occur, so that a longer conversation keeps those of its begin. */
@@ -20,10 +25,11 @@ export class Placeholders {
     let number = this.#counts.get(label) ?? 0
     let placeholder: string
     do placeholder = `[${label}_${++number}]`
-    while (this.#taken(placeholder))
+    while (this.#taken.has(placeholder))
     this.#counts.set(label, number)
     this.#byValue.set(value, placeholder)
     this.#values.set(placeholder, value)
+    for (let length = 1; length < placeholder.length; length++) this.#beginnings.add(placeholder.slice(0, length))
     return placeholder
   }
 
@@ -33,7 +39,7 @@ export class Placeholders {
 
   /** Puts the values into a text that arrives in pieces. */
   restorer(isJson: boolean): Restorer {
-    return new Restorer(this.#values, isJson)
+    return new Restorer({ values: this.#values, beginnings: this.#beginnings }, isJson)
   }
 
   /** The values in a whole text. */
@@ -43,14 +49,16 @@ export class Placeholders {
   }
 }
 
+type Known = { values: ReadonlyMap<string, string>; beginnings: ReadonlySet<string> }
+
 /** Holds back only what may be the begin of a placeholder. */
 class Restorer {
-  readonly #values: ReadonlyMap<string, string>
+  readonly #known: Known
   readonly #isJson: boolean
   #held = ''
 
-  constructor(values: ReadonlyMap<string, string>, isJson: boolean) {
-    this.#values = values
+  constructor(known: Known, isJson: boolean) {
+    this.#known = known
     this.#isJson = isJson
   }
 
@@ -79,11 +87,11 @@ class Restorer {
   }
 
   #find(text: string, at: number): [string, string] | 'cut' | undefined {
-    const rest = text.slice(at, at + MAX_PLACEHOLDER)
-    for (const entry of this.#values) {
-      if (rest.startsWith(entry[0])) return entry
-      if (rest.length < entry[0].length && at + rest.length === text.length && entry[0].startsWith(rest)) return 'cut'
-    }
+    const { values, beginnings } = this.#known
+    const placeholder = bracketedAt(text, at)
+    const value = placeholder === undefined ? undefined : values.get(placeholder)
+    if (placeholder !== undefined && value !== undefined) return [placeholder, value]
+    if (text.length - at < MAX_PLACEHOLDER && beginnings.has(text.slice(at))) return 'cut'
     return undefined
   }
 
@@ -95,3 +103,10 @@ class Restorer {
 
 /** The label, a number and what is around them. */
 const MAX_PLACEHOLDER = 32
+
+/** What is in brackets from here, if it is no longer than a placeholder: without a look at the rest of the text. */
+function bracketedAt(text: string, open: number): string | undefined {
+  const part = text.slice(open, open + MAX_PLACEHOLDER)
+  const end = part.indexOf(']')
+  return end === -1 ? undefined : part.slice(0, end + 1)
+}
