@@ -34,8 +34,6 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/clients-page.test.ts': 2,
   'test/clients-suites.test.ts': 3, // starts processes
   'test/codex.test.ts': 10, // starts the real Codex, where it is installed
-  'test/mcp-transports.test.ts': 15, // starts programs
-  'test/mcp-agents.test.ts': 15, // starts real coding agents, where they are installed
   'test/coding-agents.test.ts': 60, // starts the real coding agents, where they are installed
   'test/connections.test.ts': 6,
   'test/console/access.test.ts': 30, // starts Chromium
@@ -84,6 +82,8 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/limited-token.test.ts': 4,
   'test/listen.test.ts': 11,
   'test/matrix.test.ts': 25,
+  'test/mcp-agents.test.ts': 15, // starts real coding agents, where they are installed
+  'test/mcp-transports.test.ts': 15, // starts programs
   'test/narrow-token.test.ts': 7,
   'test/order-faults.test.ts': 4,
   'test/order-kills.test.ts': 5,
