@@ -21,6 +21,9 @@ type Row = Omit<Rule, 'name' | 'label'> & {
   is_separate?: true
 }
 
+/** Spaces and hyphens, and those that keep a line from breaking, as texts from pages and documents have them. */
+const SEPARATOR = '[ \\x{a0}\\x{202f}\\x{2011}-]?'
+
 export const PERSONAL_RULES: Record<PersonalData, Row> = {
   email: {
     label: 'EMAIL',
@@ -33,10 +36,10 @@ export const PERSONAL_RULES: Record<PersonalData, Row> = {
     source: '(?:\\+|\\b00)[1-9][0-9]{0,2}(?:[ .()/-]{0,2}[0-9]{1,5}){2,6}\\b',
     isValid: isPhone,
   },
-  card: { label: 'CARD', source: '\\b[0-9](?:[ -]?[0-9]){12,18}\\b', isValid: isCard },
+  card: { label: 'CARD', source: `\\b[0-9](?:${SEPARATOR}[0-9]){12,18}\\b`, isValid: isCard },
   iban: {
     label: 'IBAN',
-    source: '\\b[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}\\b',
+    source: `\\b[A-Z]{2}[0-9]{2}(?:${SEPARATOR}[A-Z0-9]){11,30}\\b`,
     ignores_case: true,
     isValid: isIban,
   },
