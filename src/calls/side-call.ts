@@ -1,5 +1,6 @@
 /** A call of its own on behalf of another one: limited in time, recorded by itself, and left when that one is left. */
 import type { Clock } from '../kit/clock.ts'
+import { withoutExchange } from '../protocols/shared/batch-exchange.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Call } from './call.ts'
 
@@ -20,7 +21,7 @@ export async function runAside<T>(
     late.abort(new GatewayError('upstream_timeout', `${what} in ${timeout_ms} ms.`))
   })
   try {
-    return await run({
+    const call: Call = {
       request_id,
       caller: own,
       signal: AbortSignal.any([signal, late.signal]),
@@ -29,7 +30,8 @@ export async function runAside<T>(
       trace,
       options: { timeout_ms, ...(options?.tags ? { tags: options.tags } : {}) },
       ...(end_user === undefined ? {} : { end_user }),
-    })
+    }
+    return await withoutExchange(() => run(call))
   } finally {
     cancel()
   }

@@ -24,6 +24,10 @@ const asks = (guard: Guard): boolean => guard.rules === undefined
 /** Of a streamed answer: the rules of guards, or values in place of their placeholders. */
 export type GuardSteps = 'all' | 'rules' | 'restore'
 
+/** Characters so far of one request or answer. */
+type Lengths = Map<Guard, number>
+type Filtering = { side: GuardSide; isJson: boolean; lengths: Lengths }
+
 type CallGuardParts = {
   call: GuardedCall
   /** For those that ask. */
@@ -39,8 +43,6 @@ export class CallGuards {
   readonly #restores: boolean
   readonly #parts: CallGuardParts
   readonly #placeholders = new Placeholders()
-  /** Characters so far, by guard and side. */
-  readonly #lengths = new Map<string, number>()
   /** Called where an answer is blocked. */
   onBlocked: (() => void) | undefined
 
@@ -96,15 +98,21 @@ export class CallGuards {
     return true
   }
 
-  /** For one text of a streamed answer. What others are asked about has passed the rules, and is not yet restored. */
-  outputFilter(isJson: boolean, steps: GuardSteps = 'all'): TextFilter {
-    const filters: TextFilter[] = (steps === 'restore' ? [] : this.#output.filter(hasRules)).flatMap((guard) => {
-      this.#note(guard, 'output', 'passed')
-      return this.#filters(guard, 'output', isJson)
-    })
-    if (steps !== 'rules' && this.#restores && !this.#placeholders.isEmpty)
-      filters.push(this.#placeholders.restorer(isJson))
-    return new FilterChain(filters)
+  /**
+   * Makes the filters of one streamed answer, one for each text. What others are asked about has passed the rules, and is
+   * not yet restored.
+   */
+  outputFilters(steps: GuardSteps = 'all'): (isJson: boolean) => TextFilter {
+    const lengths: Lengths = new Map()
+    return (isJson) => {
+      const filters: TextFilter[] = (steps === 'restore' ? [] : this.#output.filter(hasRules)).flatMap((guard) => {
+        this.#note(guard, 'output', 'passed')
+        return this.#filters(guard, { side: 'output', isJson, lengths })
+      })
+      if (steps !== 'rules' && this.#restores && !this.#placeholders.isEmpty)
+        filters.push(this.#placeholders.restorer(isJson))
+      return new FilterChain(filters)
+    }
   }
 
   /** Asks about a part of a streamed answer. Rejects with Blocked; a text that is to be replaced is blocked. */
@@ -172,8 +180,9 @@ export class CallGuards {
 
   #check(guard: Ruled, side: GuardSide, texts: readonly GuardedText[]): void {
     this.#note(guard, side, 'passed')
+    const lengths: Lengths = new Map()
     for (const one of texts) {
-      const filter = new FilterChain(this.#filters(guard, side, one.is_json ?? false))
+      const filter = new FilterChain(this.#filters(guard, { side, isJson: one.is_json ?? false, lengths }))
       try {
         const { text } = one
         const checked = filter.push(text) + filter.end()
@@ -185,27 +194,18 @@ export class CallGuards {
     }
   }
 
-  #filters(guard: Ruled, side: GuardSide, isJson: boolean): TextFilter[] {
+  #filters(guard: Ruled, { side, isJson, lengths }: Filtering): TextFilter[] {
     const { max_characters, link_hosts, kind } = guard.config
-    const length =
-      max_characters === undefined
-        ? []
-        : [new LengthFilter((characters) => this.#count(guard, side, { characters, max_characters }))]
+    const count = (characters: number) => {
+      const length = (lengths.get(guard) ?? 0) + characters
+      lengths.set(guard, length)
+      if (max_characters === undefined || length <= max_characters) return
+      if (!guard.isObserving) throw new Blocked(guard)
+      this.#note(guard, side, 'would_block')
+    }
+    const length = max_characters === undefined ? [] : [new LengthFilter(count)]
     if (kind === 'limits' && !link_hosts) return length
     return [...length, new RulesFilter({ guard, side, isJson, placeholders: this.#placeholders, note: this.#note })]
-  }
-
-  #count(
-    guard: Guard,
-    side: GuardSide,
-    { characters, max_characters }: { characters: number; max_characters: number },
-  ) {
-    const key = `${side} ${guard.name}`
-    const length = (this.#lengths.get(key) ?? 0) + characters
-    this.#lengths.set(key, length)
-    if (length <= max_characters) return
-    if (!guard.isObserving) throw new Blocked(guard)
-    this.#note(guard, side, 'would_block')
   }
 
   readonly #note = ({ name }: Guard, on: GuardSide, outcome: GuardOutcome): void => {

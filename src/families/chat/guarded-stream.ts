@@ -31,7 +31,7 @@ export class GuardedChunks implements AsyncIterableIterator<ChatChunk[], undefin
     this.#source = source[Symbol.asyncIterator]()
     this.#guards = guards
     this.#meter = meter
-    this.#filter = (isJson) => guards.outputFilter(isJson, steps)
+    this.#filter = guards.outputFilters(steps)
   }
 
   [Symbol.asyncIterator](): this {

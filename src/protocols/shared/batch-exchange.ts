@@ -22,7 +22,7 @@ export type BatchExchange = {
   release?(): void
 }
 
-const storage = new AsyncLocalStorage<{ exchange: BatchExchange; target: BatchTarget }>()
+const storage = new AsyncLocalStorage<{ exchange: BatchExchange; target: BatchTarget } | undefined>()
 /** Calls within an exchange: where there are none, requests to providers look no further. */
 let open = 0
 
@@ -39,6 +39,9 @@ export async function withExchange<T>(
     open--
   }
 }
+
+/** Requests within this work are sent, also where it is part of an exchange. */
+export const withoutExchange = <T>(work: () => T): T => (open === 0 ? work() : storage.run(undefined, work))
 
 /** The response to a request that is not sent. Throws where it was collected. Undefined: it is to be sent, as nearly always. */
 export function exchanged({ url, body }: { url: string; body?: unknown }): Response | undefined {
