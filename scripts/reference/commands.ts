@@ -10,7 +10,7 @@ export const SHARED_OPTIONS = `${API_OPTIONS_HELP}\n${STORE_OPTIONS_HELP}`
 export async function commandHelps(): Promise<{ name: string; help: string }[]> {
   const overview = await help([])
   const [, list = ''] = /^Commands:\n([\s\S]*?)\n\n/m.exec(overview) ?? []
-  const names = [...list.matchAll(/^ {2}(\w+) {2,}/gm)].map(([, name = '']) => name)
+  const names = [...list.matchAll(/^ {2}(\w+) +/gm)].map(([, name = '']) => name)
   const all = [...names.map((name) => [name]), ['models', 'import']].sort()
   return Promise.all(
     all.map(async (words) => ({ name: ['gatehouse', ...words].join(' '), help: inShort(await help(words)) })),

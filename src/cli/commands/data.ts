@@ -155,6 +155,7 @@ function restText({ unfinished_tasks, ledger_entries, sinks }: EndUserRest & { s
   for (const sink of sinks.sinks) lines.push(`rows in a sink of the request log: ${sink}`)
   if (sinks.configuration_error !== undefined)
     lines.push(`rows in sinks of the request log, which are not known: ${sinks.configuration_error}`)
+  lines.push('uploaded files and batches, which have no end user: delete them as their token')
   lines.push('copies elsewhere: backups, exports, logs, traces and providers')
   return `Not erased:\n${lines.map((line) => `  ${line}\n`).join('')}`
 }

@@ -38,7 +38,7 @@ export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
   GATEHOUSE_PORT: { default: '8787', meaning: 'Port to listen on, from 0 to 65535; 0 takes a free one.' },
   GATEHOUSE_DATA_DIR: {
-    default: '`data_dir` of the file, then `./data`',
+    default: 'data_dir of the file, then ./data',
     meaning: 'Directory of the store and of finished files.',
   },
   GATEHOUSE_DATABASE_URL: {
