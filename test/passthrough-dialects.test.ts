@@ -191,7 +191,7 @@ describe('Responses passthrough through the gateway', () => {
       input: [{ role: 'user', content: 'Hi' }, thought, ...SERVER_ITEMS, { role: 'user', content: 'And?' }],
       tools: [
         { type: 'code_interpreter', container: { type: 'auto' } },
-        { type: 'mcp', server_label: 's' },
+        { type: 'mcp', server_label: 's', server_url: 'https://mcp.example.com' },
       ],
       tool_choice: { type: 'mcp', server_label: 's' },
       include: ['code_interpreter_call.outputs'],
