@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import OpenAI from 'openai'
 import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket'
 import type { Budget } from '../src/spec/rate-limit.ts'
+import { type ManualClock, manualClock } from './kit/clock.ts'
 import { openPort, type Port } from './kit/served.ts'
 
 type Json = Record<string, unknown>
@@ -17,8 +18,8 @@ afterEach(async () => {
   for (const one of started.splice(0).reverse()) await one.stop()
 })
 
-async function open(settings: object = {}): Promise<Port> {
-  const port = await openPort(settings)
+async function open(settings: object = {}, parts: { clock?: ManualClock } = {}): Promise<Port> {
+  const port = await openPort(settings, parts)
   started.push({ stop: () => port.close() })
   return port
 }
@@ -333,6 +334,56 @@ describe('limits and budgets of a session', () => {
     expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100, estimated: 1 })
   })
 
+  it('a request that the vendor refuses leaves no open response, however often', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'response.create' && event.event_id !== 'good') {
+        socket.send(JSON.stringify({ type: 'error', error: { code: 'active', event_id: event.event_id } }))
+      } else answering(event, socket)
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    for (let at = 1; at <= 40; at++) {
+      client.send(ASK)
+      while (client.events.length < at) await new Promise(setImmediate)
+    }
+    expect(client.events.every(({ error }) => (error as Json).code === 'active')).toBe(true)
+    client.send({ ...ASK, event_id: 'good' })
+    await client.next(isA('response.done'))
+  })
+
+  it('what the vendor begins by itself is recorded although the token was revoked', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'input_audio_buffer.append') socket.send(created('r1'))
+      if (event.type === 'response.cancel') socket.send(done('r1'))
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const { secret, token } = await port.gateway.instance.tokens.issue({ name: 'revoked' })
+    const client = await session(port, 'v/gpt-realtime', secret)
+    await port.gateway.instance.tokens.revoke(token.token_id)
+    client.send({ type: 'input_audio_buffer.append', audio: 'AAAA' })
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'invalid_api_key' })
+    expect(await client.closed).toMatchObject({ code: 1008 })
+    expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100 })
+  })
+
+  it('many small events wait within the same memory as few large ones', async () => {
+    const silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    started.push({ stop: () => silent.stop(true) })
+    const port = await open(openaiWith(`http://127.0.0.1:${silent.port}`))
+    const client = await session(port, 'v/gpt-realtime')
+    for (let at = 0; at < 17_000; at++) client.send({ type: 'x' })
+    expect(await client.closed).toMatchObject({ code: 1008, reason: expect.stringContaining('Too much') })
+  })
+
+  it('sessions that only transcribe are refused, since no response would be counted', async () => {
+    const vendor = startVendor(answering)
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send({ type: 'session.update', session: { type: 'transcription' } })
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'unsupported_value', param: 'session.type' })
+    expect(vendor.received).toEqual([])
+  })
+
   it('a client that leaves in a response is charged for what the vendor still reports', async () => {
     const vendor = startVendor((event, socket) => {
       if (event.type === 'response.create') socket.send(created('r1'))
@@ -444,6 +495,31 @@ describe('a session of the Live API', () => {
     })
   })
 
+  it('counts a response of which only the end comes', async () => {
+    const vendor = startVendor((event, socket) => {
+      if (event.clientContent)
+        socket.send(JSON.stringify({ serverContent: { turnComplete: true }, usageMetadata: USED }))
+    })
+    const port = await open(gemini(vendor.origin))
+    const client = await connect(`${port.url.replace(/\/v1$/, '')}${LIVE}?key=${port.token}`)
+    client.send({ setup: { model: 'models/g/gemini-live' } })
+    client.send({ clientContent: { turns: [], turnComplete: true } })
+    await client.next((event) => 'usageMetadata' in event)
+    expect(await used(port, 1)).toMatchObject({ requests: 1, input_tokens: 40 })
+  })
+
+  it('ends with the reason where a rate limit refuses a response: its API has no event for errors', async () => {
+    const vendor = startVendor(live)
+    const port = await open(gemini(vendor.origin))
+    const issued = await port.gateway.instance.tokens.issue({ name: 'n', rate_limits: { requests_per_minute: 1 } })
+    const client = await connect(`${port.url.replace(/\/v1$/, '')}${LIVE}?key=${issued.secret}`)
+    client.send({ setup: { model: 'models/g/gemini-live' } })
+    client.send({ clientContent: { turns: [], turnComplete: true } })
+    await client.next((event) => 'usageMetadata' in event)
+    client.send({ clientContent: { turns: [], turnComplete: true } })
+    expect(await client.closed).toMatchObject({ code: 1008, reason: expect.stringContaining('rate_limit_exceeded') })
+  })
+
   it('ends with the reason where its model may not be used, or has another API', async () => {
     const port = await open()
     const client = await connect(port.url.replace(/\/v1$/, '') + LIVE, { headers: { 'x-goog-api-key': port.token } })
@@ -463,10 +539,112 @@ describe('the end of a session', () => {
     expect(await client.closed).toMatchObject({ code: 1001 })
   })
 
+  /** A session by a clock that stands still; `echo` shows that it is open. */
+  async function sessionAt(clock: ManualClock) {
+    const vendor = startVendor((event, socket) => socket.send(JSON.stringify({ type: 'echo', id: event.id })))
+    const port = await open(openaiWith(vendor.origin), { clock })
+    const client = await session(port, 'v/gpt-realtime')
+    let id = 0
+    async function echo() {
+      const own = ++id
+      client.send({ type: 'x', id: own })
+      await client.next((event) => event.id === own)
+    }
+    await echo()
+    return { client, echo }
+  }
+
+  it('comes after 15 minutes without an event, not before', async () => {
+    const clock = manualClock()
+    const { client, echo } = await sessionAt(clock)
+    for (const ms of [14 * 60_000, 15 * 60_000 - 1]) {
+      clock.advance(ms)
+      await echo()
+    }
+    clock.advance(15 * 60_000)
+    expect(await client.closed).toMatchObject({ code: 1000, reason: expect.stringContaining('idle') })
+  })
+
+  it('comes after 60 minutes with an event, not before', async () => {
+    const clock = manualClock()
+    const { client, echo } = await sessionAt(clock)
+    for (const ms of [...Array(4).fill(14 * 60_000), 4 * 60_000 - 1]) {
+      clock.advance(ms)
+      await echo()
+    }
+    clock.advance(1)
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'websocket_connection_limit_reached' })
+    expect(await client.closed).toMatchObject({ code: 1000 })
+  })
+
   it('comes with an error where the vendor refuses the connection', async () => {
     const port = await open(openaiWith('http://127.0.0.1:1'))
     const client = await session(port, 'v/gpt-realtime')
     expect((await client.next(isA('error'))).error).toMatchObject({ code: 'upstream_unreachable' })
     expect(await client.closed).toMatchObject({ code: 1011 })
+  })
+})
+
+describe('where a session goes', () => {
+  it('the next target serves it where the first cannot be connected, and is charged', async () => {
+    const vendor = startVendor(answering)
+    const port = await open({
+      providers: {
+        gone: { base_url: 'http://127.0.0.1:1/v1', key: KEY },
+        v: { base_url: `${vendor.origin}/v1`, key: KEY },
+      },
+      models: {
+        talk: {
+          families: ['realtime'],
+          prices: PRICES,
+          targets: [
+            { provider: 'gone', model: 'gpt-realtime' },
+            { provider: 'v', model: 'gpt-realtime-2', priority: 1 },
+          ],
+        },
+      },
+    })
+    const client = await session(port, 'talk')
+    client.send({ ...ASK, event_id: 'mine' })
+    await client.next(isA('response.done'))
+    expect(vendor.requests.map(({ path }) => path)).toEqual(['/v1/realtime?model=gpt-realtime-2'])
+    expect(vendor.received).toEqual([{ ...ASK, event_id: 'mine' }])
+    expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100 })
+  })
+
+  it('no other target is tried once one has opened it', async () => {
+    const first = startVendor((_, socket) => socket.close(1011, 'broken'))
+    const second = startVendor(answering)
+    const providerOf = ({ origin }: { origin: string }) => ({ base_url: `${origin}/v1`, key: KEY })
+    const targets = [
+      { provider: 'a', model: 'm' },
+      { provider: 'b', model: 'm', priority: 1 },
+    ]
+    const port = await open({
+      providers: { a: providerOf(first), b: providerOf(second) },
+      models: { talk: { families: ['realtime'], targets } },
+    })
+    const client = await session(port, 'talk')
+    client.send(ASK)
+    expect((await client.next(isA('error'))).error).toMatchObject({ code: 'upstream_cut' })
+    expect(second.requests).toEqual([])
+  })
+
+  it.each([
+    ['v1', '/openai/v1/realtime?model=my-realtime'],
+    ['2025-04-01-preview', '/openai/realtime?api-version=2025-04-01-preview&deployment=my-realtime'],
+  ])('Azure serves a deployment at api-version %s', async (apiVersion, path) => {
+    const vendor = startVendor(answering)
+    const port = await open({
+      providers: { azure: { kind: 'azure', base_url: `${vendor.origin}/openai`, key: KEY, options: { apiVersion } } },
+      models: { 'azure/my-realtime': { families: ['realtime'] } },
+    })
+    const client = await session(port, 'azure/my-realtime')
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    expect(vendor.requests[0]?.path).toBe(path)
+    expect(vendor.requests[0]?.headers['api-key']).toBe(KEY)
+    expect(vendor.requests[0]?.headers.authorization).toBeUndefined()
+    expect(JSON.stringify(client.events)).not.toContain(KEY)
   })
 })

@@ -15,11 +15,15 @@ type SessionNames = {
   is_limited: boolean
 }
 
-/** `begins`: it asks for a response. `max_output_tokens`: of the responses from now on. */
-type ClientEvent = { text: string; begins: boolean; max_output_tokens?: number | undefined }
+/** `begins`: it asks for a response. `max_output_tokens`: of that one, else of the responses from now on. */
+type ClientEvent = { text: string; begins: boolean; event_id?: string; max_output_tokens?: number | undefined }
 
-/** `id`: of the response that it concerns. `ends`: with what the provider has counted for it. */
+/**
+ * `id`: of the response that it concerns. `ends`: with what the provider has counted for it. `refuses`: the id of the client's
+ * event that the provider has refused.
+ */
 type ProviderEvent = {
+  refuses?: string
   text: string
   id?: string
   begins?: true
@@ -39,7 +43,7 @@ export type RealtimeEvents = {
 
 export const eventsOf = (api: RealtimeApi): RealtimeEvents => (api === 'openai' ? OPENAI : createGeminiEvents())
 
-const countOf = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+const countOf = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, value as number) : 0)
 const recordOf = (value: unknown): JsonRecord => (isRecord(value) ? value : {})
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 /** Of base64, in bytes. */
@@ -52,8 +56,12 @@ const OPENAI: RealtimeEvents = {
   ofClient(event, text, names) {
     if (event.type === 'session.update') return withSession(event, text, names)
     if (event.type !== 'response.create') return { text, begins: false }
-    refuseOthers(recordOf(event.response), names)
-    return { text, begins: true }
+    const response = recordOf(event.response)
+    refuseOthers(response, names)
+    const max_output_tokens = outputLimit(response)
+    if (typeof event.event_id === 'string') return { text, begins: true, event_id: event.event_id, max_output_tokens }
+    const event_id = newEventId() // an error of the provider names it
+    return { text: JSON.stringify({ ...event, event_id }), begins: true, event_id, max_output_tokens }
   },
 
   ofProvider(event, text, { model }) {
@@ -65,6 +73,8 @@ const OPENAI: RealtimeEvents = {
         const { session } = event
         return { text: isRecord(session) && session.model !== undefined ? withModel(event, session, model) : text }
       }
+      case 'error':
+        return { text, refuses: textOf(recordOf(event.error).event_id) }
       case 'response.created':
         return { text, id: textOf(response.id), begins: true }
       case 'response.done':
@@ -92,7 +102,7 @@ const OPENAI: RealtimeEvents = {
   error: ({ message, type, code, detail }, event_id) =>
     JSON.stringify({
       type: 'error',
-      event_id: `event_${crypto.randomUUID().replaceAll('-', '')}`,
+      event_id: newEventId(),
       error: {
         type,
         code,
@@ -103,12 +113,28 @@ const OPENAI: RealtimeEvents = {
     }),
 }
 
+const newEventId = () => `event_${crypto.randomUUID().replaceAll('-', '')}`
+
+/** Of a response of the Realtime API, and what `inf` is. */
+export const MAX_OUTPUT_TOKENS = 4_096
+
+function outputLimit({ max_output_tokens, max_response_output_tokens }: JsonRecord): number | undefined {
+  const limit = max_output_tokens ?? max_response_output_tokens
+  if (limit === 'inf') return MAX_OUTPUT_TOKENS
+  return typeof limit === 'number' && limit > 0 ? limit : undefined
+}
+
 /** A session keeps its model: an event that names it gets the provider's name of it, one that names another is refused. */
 function withSession(event: JsonRecord, text: string, names: SessionNames): ClientEvent {
   const session = recordOf(event.session)
   refuseOthers(session, names)
-  const limit = session.max_output_tokens ?? session.max_response_output_tokens
-  const max_output_tokens = typeof limit === 'number' && limit > 0 ? limit : undefined
+  const { type } = session
+  if (type !== undefined && type !== null && type !== 'realtime') {
+    throw new GatewayError('unsupported_value', 'Sessions of another type than "realtime" are not supported.', {
+      param: 'session.type',
+    })
+  }
+  const max_output_tokens = outputLimit(session)
   if (session.model === undefined || session.model === null) return { text, begins: false, max_output_tokens }
   return { text: withModel(event, session, names.upstream_model), begins: false, max_output_tokens }
 }
@@ -198,7 +224,8 @@ function createGeminiEvents(): RealtimeEvents {
       if (isRecord(event.usageMetadata)) units = geminiUnits(event.usageMetadata)
       if (content.turnComplete === true) isComplete = true
       const out: ProviderEvent = { text, id: GEMINI_TURN }
-      if (begins) out.begins = true
+      // A response may consist of its end alone.
+      if (begins || (isComplete && units)) out.begins = true
       if (delivers) out.delivers = delivers
       if (isComplete && units) {
         out.ends = { units }

@@ -2,6 +2,8 @@
 import type { Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
 import type { Target } from '../../providers/provider.ts'
+import type { RealtimeConnection, RealtimeListener } from '../../providers/realtime.ts'
+import { GatewayError } from '../../spec/error.ts'
 import { NO_UNITS, type Units } from '../../spec/usage.ts'
 
 /** What a response has delivered so far. */
@@ -97,5 +99,25 @@ export function createTurnMeter(): TurnMeter {
     units: (units) => units,
     hasCounted: () => counted !== undefined || hasDelivered(),
     hasDelivered,
+  }
+}
+
+type Connecting = { request_id: string; listener: RealtimeListener }
+
+/** Connects to the first target that opens a session: nothing has been sent to those before it. */
+export async function connectToFirst(
+  [first, ...others]: [Target, ...Target[]],
+  prepare: (target: Target) => Connecting,
+  signal: AbortSignal,
+): Promise<RealtimeConnection> {
+  const { request_id, listener } = prepare(first)
+  try {
+    const provider = first.provider.realtime
+    if (!provider) throw new GatewayError('no_available_channel', 'The provider has no realtime API.')
+    return await provider.connect({ model: first.model, request_id }, listener, signal)
+  } catch (thrown) {
+    const [next, ...rest] = others
+    if (!next || signal.aborted) throw thrown
+    return connectToFirst([next, ...rest], prepare, signal)
   }
 }

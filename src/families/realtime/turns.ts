@@ -36,10 +36,10 @@ type Turns = {
 export function createTurns({ pipeline, families, callerOf, clock, connection_id, start }: TurnParts): Turns {
   let count = 0
 
-  async function send(family: RealtimeFamily, turn: Turn): Promise<void> {
-    const { token_id } = start.caller
-    // Its limits, and whether it is valid at all, may have changed since the session was opened.
-    const caller = await callerOf(token_id)
+  async function send(kind: keyof TurnParts['families'], turn: Turn): Promise<void> {
+    // Its limits, and whether it is valid at all, may have changed since the session was opened. What is refused and used
+    // nevertheless is recorded for it also where it was revoked.
+    const caller = (await callerOf(start.caller.token_id)) ?? (kind === 'refused' ? start.caller : undefined)
     if (!caller) throw new GatewayError('invalid_api_key', 'The token is not valid any more.')
     count++
     const call: Call = {
@@ -51,7 +51,7 @@ export function createTurns({ pipeline, families, callerOf, clock, connection_id
       is_detached: true,
       options: { no_fallback: true },
     }
-    await pipeline.prepare(family, call, turn).send()
+    await pipeline.prepare(families[kind], call, turn).send()
   }
 
   return {
@@ -69,8 +69,80 @@ export function createTurns({ pipeline, families, callerOf, clock, connection_id
       // Whoever does not wait for them reads the events of the session.
       ended.promise.catch(() => {})
       admitted.promise.catch(() => {})
-      void send(families[kind], turn).then(undefined, admitted.reject)
+      void send(kind, turn).then(undefined, admitted.reject)
       return turn
+    },
+  }
+}
+
+/** Responses that a client has asked for and the provider has not begun, each with the id of the event that asked. */
+export function createRequestedTurns() {
+  const turns = new Map<OpenTurn, string | undefined>()
+  return {
+    size: () => turns.size,
+    add: (turn: OpenTurn, event_id: string | undefined) => void turns.set(turn, event_id),
+    /** The one that the provider begins next. */
+    next(): OpenTurn | undefined {
+      const [turn] = turns.keys()
+      if (turn) turns.delete(turn)
+      return turn
+    },
+    /** The provider has refused the event. */
+    refuse(event_id: string) {
+      for (const [turn, own] of turns) {
+        if (own !== event_id) continue
+        turns.delete(turn)
+        turn.fail(new GatewayError('upstream_invalid_request', 'The upstream refused the response.'))
+      }
+    },
+    clear(): OpenTurn[] {
+      const all = [...turns.keys()]
+      turns.clear()
+      return all
+    },
+  }
+}
+
+type Work = () => void | Promise<void>
+
+/** What an event takes in memory besides its text while it waits. */
+const WAITING_EVENT_BYTES = 1_024
+
+/** Events of a client that wait for the connection, or behind a response that waits to be admitted. */
+export function createWaitingEvents(parts: { isConnected(): boolean; max_bytes: number; onTooMany(): void }) {
+  const { isConnected, max_bytes, onTooMany } = parts
+  let waiting: Work[] = []
+  let waiting_bytes = 0
+  let isDraining = false
+
+  /** In the order in which they came: a response that waits to be admitted holds what follows it. */
+  async function drain(): Promise<void> {
+    if (isDraining) return
+    isDraining = true
+    try {
+      for (let work = waiting.shift(); work; work = isConnected() ? waiting.shift() : undefined) {
+        const later = work()
+        if (later) await later
+      }
+    } finally {
+      isDraining = false
+    }
+  }
+
+  return {
+    drain,
+    add(length: number, work: Work) {
+      const bytes = length + WAITING_EVENT_BYTES
+      waiting_bytes += bytes
+      waiting.push(() => {
+        waiting_bytes -= bytes
+        return work()
+      })
+      if (waiting_bytes > max_bytes) onTooMany()
+      else if (isConnected()) void drain()
+    },
+    clear() {
+      waiting = []
     },
   }
 }

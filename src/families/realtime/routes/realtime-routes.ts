@@ -93,7 +93,7 @@ function openaiRoute(parts: Parts): Route {
       if (model === undefined) {
         throw new GatewayError('missing_required_parameter', 'The query must have the "model".', { param: 'model' })
       }
-      targetOf(context.caller, { model, api: 'openai', request_id: context.request_id }, parts)
+      targetsOf(context.caller, { model, api: 'openai', request_id: context.request_id }, parts)
       context.note.model = model
       const first =
         secret && JSON.stringify({ type: 'session.update', session: { type: 'realtime', ...secret.session } })
@@ -134,7 +134,7 @@ function protocolFor(context: Context, { api, model, first }: Opening, parts: Pa
     model,
     first,
     events: eventsOf(api),
-    choose: (name) => targetOf(caller, { model: name, api, request_id }, parts),
+    choose: (name) => targetsOf(caller, { model: name, api, request_id }, parts),
   }
   return (socket) => createSession({ ...parts, callerOf: parts.tokens.callerOf }, socket, start)
 }
@@ -154,8 +154,12 @@ async function callerOfSecret(
 
 type TargetRequest = { model: string; api: RealtimeApi; request_id: string }
 
-/** Throws where the caller may not use the model, or none of its providers has this API. */
-function targetOf(caller: Caller, { model, api, request_id }: TargetRequest, { pipeline, clock }: Parts): Target {
+/** In the order in which they are tried. Throws where the caller may not use the model, or none of its providers has this API. */
+function targetsOf(
+  caller: Caller,
+  { model, api, request_id }: TargetRequest,
+  { pipeline, clock }: Parts,
+): [Target, ...Target[]] {
   const call: Call = {
     request_id,
     caller,
@@ -165,21 +169,21 @@ function targetOf(caller: Caller, { model, api, request_id }: TargetRequest, { p
   }
   pipeline.authorize(call, { family: 'realtime', model })
   const targets = (call.plan?.model.targets ?? []).filter(({ provider }) => provider.realtime?.api === api)
-  const first = Math.min(...targets.map(({ priority = 0 }) => priority))
-  const target = weighted(targets.filter(({ priority = 0 }) => priority === first))
-  if (target) return target
+  const [first, ...others] = inOrder(targets)
+  if (first) return [first, ...others]
   const message = `No provider of the model "${model}" has the realtime API of this path: events are not translated.`
   throw new GatewayError('unsupported_value', message, { param: 'model' })
 }
 
-function weighted(targets: readonly Target[]): Target | undefined {
-  let left = Math.random() * targets.reduce((sum, { weight = 1 }) => sum + weight, 0)
-  for (const target of targets) {
-    left -= target.weight ?? 1
-    if (left <= 0) return target
-  }
-  return targets[0]
-}
+/** By priority, and at random by weight within one; those of weight 0 are the last. */
+const inOrder = (targets: readonly Target[]): Target[] =>
+  targets
+    .map((target) => {
+      const { priority = 0, weight = 1 } = target
+      return { target, priority: weight === 0 ? Number.MAX_VALUE : priority, drawn: Math.random() ** (1 / weight) }
+    })
+    .sort((a, b) => a.priority - b.priority || b.drawn - a.drawn)
+    .map(({ target }) => target)
 
 const checkSecret = checker(ClientSecretRequest)
 const DEFAULT_SECONDS = 600
@@ -207,7 +211,7 @@ function clientSecretsRoute(parts: Parts): Route {
       const { session, expires_after } = body
       const { caller, request_id } = context
       const { model, ...rest } = session as JsonRecord & { model: string }
-      const { model: upstream_model } = targetOf(caller, { model, api: 'openai', request_id }, parts)
+      const [{ model: upstream_model }] = targetsOf(caller, { model, api: 'openai', request_id }, parts)
       const update = { type: 'session.update', session: rest }
       const is_limited = caller.is_limited === true
       eventsOf('openai').ofClient(update, '', { model, upstream_model, is_limited })

@@ -3,14 +3,21 @@
  * it begins and settled once when it has ended. Its buffers are bounded: who does not read loses the session.
  */
 import { CLOSE, type SocketParts, type SocketPeer } from '../../../http/socket.ts'
-import { isRecord, parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { Log } from '../../../kit/log.ts'
 import type { Target } from '../../../providers/provider.ts'
 import type { RealtimeConnection } from '../../../providers/realtime.ts'
 import { asGatewayError, GatewayError } from '../../../spec/error.ts'
-import { createTurnMeter } from '../realtime.ts'
-import type { RealtimeEvents } from '../realtime-events.ts'
-import { createTurns, type OpenTurn, type TurnParts, type TurnStart } from '../turns.ts'
+import { connectToFirst, createTurnMeter } from '../realtime.ts'
+import { MAX_OUTPUT_TOKENS, type RealtimeEvents } from '../realtime-events.ts'
+import {
+  createRequestedTurns,
+  createTurns,
+  createWaitingEvents,
+  type OpenTurn,
+  type TurnParts,
+  type TurnStart,
+} from '../turns.ts'
 
 export type SessionParts = Omit<TurnParts, 'connection_id' | 'start'> & { log: Log }
 
@@ -18,8 +25,8 @@ export type SessionStart = TurnStart & {
   /** As the client names it; undefined: its first event does. */
   model: string | undefined
   events: RealtimeEvents
-  /** Where the model is served. Throws GatewayError. */
-  choose(model: string): Target
+  /** Where the model is served, in the order in which they are tried. Throws GatewayError. */
+  choose(model: string): [Target, ...Target[]]
   /** Sent to the provider before the first event of the client. */
   first: string | undefined
 }
@@ -33,7 +40,6 @@ const IDLE_MILLISECONDS = 15 * 60_000
 const REPORT_MILLISECONDS = 2_000
 /** Before the deadline of a stop: the last events and the close must still leave. */
 const CLOSING_MILLISECONDS = 250
-const MAX_OUTPUT_TOKENS = 4_096
 const MAX_OPEN_TURNS = 32
 /** A close frame has room for 123 bytes. */
 const MAX_REASON_CHARACTERS = 120
@@ -51,14 +57,14 @@ export function createSession(
   let target: Target | undefined
   let connection: RealtimeConnection | undefined
   let isConnecting = false
-  /** Events of the client that wait for the connection, or behind a response that waits to be admitted. */
-  let waiting: (() => void | Promise<void>)[] = []
-  let waiting_bytes = 0
-  let isDraining = false
+  const waiting = createWaitingEvents({
+    isConnected: () => connection !== undefined,
+    max_bytes: MAX_BUFFERED_BYTES,
+    onTooMany: () => close(CLOSE.policy, 'Too much was sent before it could be passed on.'),
+  })
   let earlier_tokens = 0
   let max_output_tokens = MAX_OUTPUT_TOKENS
-  /** Responses that the client has asked for and the provider has not running. */
-  const requested: OpenTurn[] = []
+  const requested = createRequestedTurns()
   const running = new Map<string, OpenTurn>()
   const control = new AbortController()
   let activeAt = clock.steady()
@@ -78,15 +84,18 @@ export function createSession(
     if ((peer?.buffered() ?? 0) > MAX_BUFFERED_BYTES) close(CLOSE.policy, 'The client reads too slowly.')
   }
 
+  /** An API without an event for errors cannot go on after one. */
   function sendError(error: GatewayError, event_id?: unknown): void {
     const text = events.error(error, event_id)
-    if (text !== undefined) send(text)
+    if (text === undefined) close(CLOSE.policy, `${error.code}: ${error.message}`)
+    else send(text)
   }
 
   /** An error that ends the session: as an event where the API has one, then as the reason of the close. */
   function end(error: GatewayError, code: number): void {
     if (!isOpen) return
-    sendError(error)
+    const text = events.error(error)
+    if (text !== undefined) send(text)
     close(code, `${error.code}: ${error.message}`)
   }
 
@@ -102,8 +111,8 @@ export function createSession(
     cancelIdle()
     cancelStop()
     onClosed()
-    waiting = []
-    for (const turn of requested.splice(0)) turn.finish()
+    waiting.clear()
+    for (const turn of requested.clear()) turn.finish()
     for (const id of running.keys()) cancelResponse(id)
     if (running.size === 0) disconnect()
     else cancelReport = clock.after(REPORT_MILLISECONDS, disconnect)
@@ -124,7 +133,7 @@ export function createSession(
 
   /** What was delivered is charged as far as it is known; a response of which nothing was is not. */
   function endTurns(error: GatewayError): void {
-    for (const turn of [...requested.splice(0), ...running.values()]) {
+    for (const turn of [...requested.clear(), ...running.values()]) {
       if (turn.meter.hasDelivered?.()) turn.finish()
       else turn.fail(error)
     }
@@ -140,18 +149,22 @@ export function createSession(
   async function connect(): Promise<void> {
     isConnecting = true
     try {
-      target = choose(model ?? '')
-      const provider = target.provider.realtime
-      if (!provider) throw new GatewayError('no_available_channel', 'The provider has no realtime API.')
-      const opened = await provider.connect(
-        { model: target.model, request_id: connection_id },
-        { message: receive, closed: providerClosed },
+      const opened = await connectToFirst(
+        choose(model ?? ''),
+        (candidate) => {
+          target = candidate
+          return { request_id: connection_id, listener: { message: receive, closed: providerClosed } }
+        },
         control.signal,
       )
       if (!isOpen) return opened.close()
       connection = opened
-      if (start.first !== undefined) opened.send(start.first)
-      void drain()
+      if (start.first !== undefined) {
+        const first = events.ofClient(parseJson(start.first) as JsonRecord, start.first, names())
+        max_output_tokens = first.max_output_tokens ?? max_output_tokens
+        opened.send(first.text)
+      }
+      void waiting.drain()
     } catch (thrown) {
       end(asGatewayError(thrown, { log, request_id: connection_id }), CLOSE.internal)
     } finally {
@@ -168,30 +181,6 @@ export function createSession(
     else end(error, CLOSE.internal)
   }
 
-  /** In the order in which they came: a response that waits to be admitted holds what follows it. */
-  async function drain(): Promise<void> {
-    if (isDraining) return
-    isDraining = true
-    try {
-      for (let work = waiting.shift(); work && connection; work = waiting.shift()) {
-        const later = work()
-        if (later) await later
-      }
-    } finally {
-      isDraining = false
-    }
-  }
-
-  function enqueue(bytes: number, work: () => void | Promise<void>): void {
-    waiting_bytes += bytes
-    waiting.push(() => {
-      waiting_bytes -= bytes
-      return work()
-    })
-    if (waiting_bytes > MAX_BUFFERED_BYTES) close(CLOSE.policy, 'Too much was sent before it could be passed on.')
-    else if (connection) void drain()
-  }
-
   function forward(text: string): void {
     connection?.send(text)
     if ((connection?.buffered() ?? 0) > MAX_BUFFERED_BYTES) {
@@ -199,24 +188,31 @@ export function createSession(
     }
   }
 
-  const beginTurn = (kind: 'admitted' | 'refused', meter = createTurnMeter()): OpenTurn =>
-    turns.begin(kind, { model: model ?? '', target: target as Target, meter, earlier_tokens, max_output_tokens })
+  const beginTurn = (kind: 'admitted' | 'refused', meter = createTurnMeter(), most = max_output_tokens): OpenTurn =>
+    turns.begin(kind, {
+      model: model ?? '',
+      target: target as Target,
+      meter,
+      earlier_tokens,
+      max_output_tokens: most,
+    })
 
-  async function request(text: string, event_id: unknown): Promise<void> {
-    if (requested.length + running.size >= MAX_OPEN_TURNS) {
+  type Asked = ReturnType<RealtimeEvents['ofClient']>
+  async function request({ text, event_id: own, max_output_tokens: most }: Asked, event_id: unknown): Promise<void> {
+    if (requested.size() + running.size >= MAX_OPEN_TURNS) {
       return sendError(
         new GatewayError('rate_limit_exceeded', `A session has at most ${MAX_OPEN_TURNS} open responses.`),
         event_id,
       )
     }
-    const turn = beginTurn('admitted')
+    const turn = beginTurn('admitted', undefined, most)
     try {
       await turn.admitted
     } catch (thrown) {
       return refused(thrown, event_id)
     }
     if (!isOpen) return turn.finish()
-    requested.push(turn)
+    requested.add(turn, own)
     forward(text)
   }
 
@@ -245,9 +241,10 @@ export function createSession(
     activeAt = clock.steady()
     const event = parseJson(text)
     if (!isRecord(event)) return // no event of either API
-    const { id, begins, delivers, ends, text: sent } = events.ofProvider(event, text, names())
+    const { id, begins, delivers, ends, refuses, text: sent } = events.ofProvider(event, text, names())
+    if (refuses) requested.refuse(refuses)
     if (id !== undefined) {
-      if (begins && !running.has(id)) running.set(id, requested.shift() ?? adopt(id))
+      if (begins && !running.has(id)) running.set(id, requested.next() ?? adopt(id))
       const turn = running.get(id)
       if (delivers) turn?.meter.delivered(delivers)
       if (ends && turn) {
@@ -276,11 +273,11 @@ export function createSession(
     if (!connection && !isConnecting) void connect()
     if (!isOpen) return
     const { event_id } = event
-    enqueue(data.length, () => {
+    waiting.add(data.length, () => {
       try {
         const read = events.ofClient(event, data, names())
+        if (read.begins) return request(read, event_id)
         max_output_tokens = read.max_output_tokens ?? max_output_tokens
-        if (read.begins) return request(read.text, event_id)
         forward(read.text)
       } catch (thrown) {
         sendError(asGatewayError(thrown, { log, request_id: connection_id }), event_id)
