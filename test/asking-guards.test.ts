@@ -149,6 +149,24 @@ describe('a guard of kind webhook', () => {
     expect(setup.gateway.logged()).toContain('"reason":"upstream_timeout"')
   })
 
+  it('is waited for until its time limit where it stops in the middle of its answer', async () => {
+    const begun = Promise.withResolvers<void>()
+    const setup = await start({ house: { ...INPUT, timeout_ms: 300 } }, () => {
+      const body = new ReadableStream({
+        async pull(controller) {
+          controller.enqueue(new TextEncoder().encode('{"action":'))
+          begun.resolve()
+          await new Promise(() => {})
+        },
+      })
+      return new Response(body)
+    })
+    const response = ask(setup, 'Hello')
+    await begun.promise
+    setup.gateway.clock.advance(300)
+    expect((await response).status).toBe(400)
+  })
+
   it('only records in mode observe', async () => {
     const setup = await start({ house: { ...INPUT, mode: 'observe' } }, BLOCK)
     expect((await ask(setup, 'Hello')).status).toBe(200)

@@ -66,6 +66,26 @@ describe('a model with batch: native', () => {
     },
   )
 
+  test('asks a guard about each request once, and about each answer', async () => {
+    const asked: string[] = []
+    using service = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        const { on, texts } = (await request.json()) as { on: string; texts: string[] }
+        asked.push(`${on}: ${texts.join()}`)
+        return Response.json({ action: 'pass' })
+      },
+    })
+    await using vendor = startBatchVendor()
+    const url = `http://127.0.0.1:${service.port}/`
+    await using gateway = await start(vendor, 'chatcompat', { guards: { house: { kind: 'webhook', url, when: {} } } })
+    const client = openai(gateway)
+    const batch = await endOf(gateway, client, (await createBatch(client, lines(2))).id)
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { completed: 2, failed: 0 } })
+    expect(asked.sort()).toEqual(['input: Say 0', 'input: Say 1', 'output: re: Say 0', 'output: re: Say 1'])
+  })
+
   test('serves message batches too', async () => {
     await using vendor = startBatchVendor()
     await using gateway = await start(vendor, 'messages-compat')

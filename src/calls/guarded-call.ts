@@ -31,7 +31,7 @@ export async function executeGuarded<Work, Answer>(
   if (!guarded) throw notGuarded()
   guards.onBlocked = () => forget(call)
   try {
-    await guards.checkInput(guarded.input(work, call))
+    await guards.checkInput(guarded.input(work, call), call.exchange?.result !== undefined)
   } catch (thrown) {
     forget(call)
     throw thrown

@@ -3,7 +3,7 @@ import type { Call } from '../calls/call.ts'
 import type { AskGuard, Verdict } from '../calls/guards/guard.ts'
 import type { Pipeline } from '../calls/pipeline.ts'
 import { runAside } from '../calls/side-call.ts'
-import type { GuardConfig } from '../config/schema/guard-schema.ts'
+import type { GuardConfig, QuestionKind } from '../config/schema/guard-schema.ts'
 import type { Chat } from '../families/chat/chat.ts'
 import type { ModerationsFamily } from '../families/moderations/moderations.ts'
 import { signatureHeaders } from '../jobs/signed-post.ts'
@@ -16,7 +16,7 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import type { ChatCompletion } from '../protocols/shared/canonical.ts'
 import { GatewayError } from '../spec/error.ts'
 import { MAX_MODERATION_TEXTS, type ModerationResult } from '../spec/moderation-request.ts'
-import type { Caller } from '../spec/token.ts'
+import type { AccountLimits, Caller } from '../spec/token.ts'
 
 const DEFAULT_TIMEOUT_MS = 5_000
 const MAX_ANSWER_BYTES = 16_000_000
@@ -35,7 +35,7 @@ type AskParts = {
 }
 
 export function createAskGuard({ pipeline, chat, moderations, guardedFetch, clock, log }: AskParts): AskGuard {
-  const services: Record<string, (question: Question, call: Call) => Promise<Verdict>> = {
+  const services: Record<QuestionKind, (question: Question, call: Call) => Promise<Verdict>> = {
     async moderation({ config, texts }, call) {
       const input = texts.length > MAX_MODERATION_TEXTS ? [texts.join('\n')] : [...texts]
       const { answer } = await pipeline().run(moderations, call, { model: config.model ?? '', input })
@@ -52,7 +52,6 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
             ...(instructions ? [{ role: 'system' as const, content: instructions }] : []),
             { role: 'user', content: texts.join('\n\n') },
           ],
-          temperature: 0,
           max_tokens: CLASSIFIER_TOKENS,
         },
         answer: { id_prefix: 'chatcmpl-' },
@@ -104,12 +103,11 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
 
   return async ({ call, ...question }) => {
     const { name, config, on } = question
-    const decide = services[config.kind]
-    if (!decide) throw new Error(`A guard of kind ${config.kind} asks nobody.`)
+    const decide = services[config.kind as QuestionKind]
     const timeout_ms = config.timeout_ms ?? DEFAULT_TIMEOUT_MS
     const side = { timeout_ms, clock, what: `The guard "${name}" did not decide`, caller: guardCaller(call.caller) }
     try {
-      return await runAside(call, side, (own) => withSignal(own.signal, decide(question, own)))
+      return await runAside(call, side, (own) => decide(question, own))
     } catch (thrown) {
       const reason = thrown instanceof GatewayError ? thrown.code : 'no_decision'
       if (!call.signal.aborted)
@@ -121,15 +119,6 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
 
 type Question = { name: string; config: GuardConfig; on: string; texts: readonly string[] }
 
-/** Settles at the abort, whatever the work does afterwards. */
-function withSignal<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const leave = () => reject(signal.reason)
-  if (signal.aborted) leave()
-  signal.addEventListener('abort', leave, { once: true })
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', leave))
-}
-
 const guardCallers = new WeakMap<Caller, Caller>()
 
 /**
@@ -139,11 +128,11 @@ const guardCallers = new WeakMap<Caller, Caller>()
 function guardCaller(caller: Caller): Caller {
   const known = guardCallers.get(caller)
   if (known) return known
-  const { rate_limits: _, end_users: __, project, is_limited: ___, ...rest } = caller
-  const { rate_limits: ____, end_users: _____, ...own } = project ?? {}
+  const { project, ...own } = withoutLimits(caller)
   const own_caller: Caller = {
-    ...rest,
-    ...(project && { project: { ...own, project_id: project.project_id, name: project.name } }),
+    ...own,
+    ...(project && { project: withoutLimits(project) }),
+    is_limited: false,
     is_unguarded: true,
     mayUseModel: () => true,
     mayUseFamily: () => true,
@@ -151,6 +140,9 @@ function guardCaller(caller: Caller): Caller {
   guardCallers.set(caller, own_caller)
   return own_caller
 }
+
+/** Budgets stay. */
+const withoutLimits = <Account extends AccountLimits>({ rate_limits: _, end_users: __, ...account }: Account) => account
 
 function isBlocked(
   { flagged, categories, category_scores }: ModerationResult,

@@ -4,6 +4,7 @@ import type { OidcConfig } from '../config/schema/admin-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { AddressRefused, createGuardedFetch, type GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
+import { readAll } from '../kit/read-all.ts'
 import { GatewayError } from '../spec/error.ts'
 
 export type OidcClient = { library: typeof OpenId; provider: OpenId.Configuration }
@@ -47,7 +48,10 @@ export function createOidcClients({
         redirects: 0,
         private_origins: [issuer.origin],
       })
-      return new Response(await readBounded(answer.body), { status: answer.status, headers: answer.headers })
+      return new Response(await readAll(answer.body, tooLarge, MAX_BYTES), {
+        status: answer.status,
+        headers: answer.headers,
+      })
     } catch (error) {
       if (error instanceof GatewayError) throw error
       log.warn('the OpenID provider did not respond', {
@@ -92,13 +96,4 @@ export function createOidcClients({
   }
 }
 
-async function readBounded(body: ReadableStream<Uint8Array>): Promise<ArrayBuffer> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.byteLength
-    if (size > MAX_BYTES) throw new Error('The response is too large.')
-    chunks.push(chunk)
-  }
-  return new Blob(chunks as BlobPart[]).arrayBuffer()
-}
+const tooLarge = () => new Error('The response is too large.')

@@ -49,6 +49,22 @@ export function SearchField({ label, value, onChange, placeholder = label }: Sea
   )
 }
 
+type Owner = { token_id: string; project_id: string }
+type OwnerSearchProps = Owner & { onChange(owner: Owner): void }
+
+/** Finds what is of a token or of a project. */
+export const OwnerSearch = ({ token_id, project_id, onChange }: OwnerSearchProps) => (
+  <SearchField
+    label="Find by token or project id"
+    placeholder="Token or project id"
+    value={token_id || project_id}
+    onChange={(typed) => {
+      const id = typed.trim()
+      onChange(id.startsWith('proj_') ? { token_id: '', project_id: id } : { token_id: id, project_id: '' })
+    }}
+  />
+)
+
 type FilterSelectProps = { label: string; value: string; options: Option[]; onChange(value: string): void }
 
 /** One of some values, or any. A value of the address that is no option is shown all the same. */

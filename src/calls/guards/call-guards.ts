@@ -74,11 +74,14 @@ export class CallGuards {
     return this.#output.some(asks)
   }
 
-  /** Checks and changes the texts of a request. Rejects with GatewayError where a guard blocks it. */
-  async checkInput(texts: readonly GuardedText[]): Promise<void> {
+  /**
+   * Checks and changes the texts of a request. Rejects with GatewayError where a guard blocks it. `isAnswered`: the provider has
+   * answered it already, so that nobody is asked again whether it may be sent.
+   */
+  async checkInput(texts: readonly GuardedText[], isAnswered = false): Promise<void> {
     this.#placeholders.avoid(texts.map(({ text }) => text))
     try {
-      await this.#checkAll(this.#input, 'input', texts)
+      await this.#checkAll(isAnswered ? this.#input.filter(hasRules) : this.#input, 'input', texts)
     } catch (thrown) {
       throw thrown instanceof Blocked ? blocked(thrown.guard) : thrown
     }

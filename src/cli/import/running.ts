@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { isRecord } from '../../kit/json.ts'
+import { readAll } from '../../kit/read-all.ts'
 import { checkedAddress } from '../admin-api.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
@@ -106,14 +107,9 @@ async function call(address: URL, { path, headers, body }: Sent): Promise<unknow
 }
 
 async function textOf(response: Response, shown: string): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > MAX_BYTES) throw new Error(`${shown} answers with more than ${MAX_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  if (!response.body) return ''
+  const tooLarge = () => new Error(`${shown} answers with more than ${MAX_BYTES} bytes`)
+  return new TextDecoder().decode(await readAll(response.body, tooLarge, MAX_BYTES))
 }
 
 /** LiteLLM without a database has models only. */

@@ -58,7 +58,10 @@ async function step(claimed: ClaimedBatch, order: BatchVendorOrder, stepping: St
   const in_ms = (ms: number) => clock.now() + ms
   const fields = { batch_id: batch.batch_id, provider: order.provider, order: order.mark }
   const isLate = clock.now() >= batch.expires_at * 1000 + LATE_MILLISECONDS
-  if (isLate) return end(claimed, order, () => UNKNOWN)
+  if (isLate) {
+    await end(claimed, order, UNKNOWN)
+    return Number.POSITIVE_INFINITY
+  }
   const vendor = claimed.providerOf(order)?.batches
   if (!vendor) {
     log.warn('the provider of a batch is not configured', fields)
@@ -95,7 +98,7 @@ async function advance(
     else await save({ stage: 'uploaded' })
   }
   if (isOver && order.stage !== 'created') {
-    await end(claimed, order, () => undefined)
+    await end(claimed, order, undefined)
     return undefined
   }
   if (order.stage === 'marked' || order.stage === 'stored') {
@@ -116,7 +119,7 @@ async function advance(
         await save({ stage: 'uploaded' })
         throw thrown
       }
-      await end(claimed, order, () => ({ outcome: 'errored', code: thrown.code, message: thrown.message }))
+      await end(claimed, order, { outcome: 'errored', code: thrown.code, message: thrown.message })
       return undefined
     }
   }
@@ -145,31 +148,23 @@ async function poll(
     return Math.min(FIRST_POLL_MILLISECONDS * 1.5 ** Math.min(polls, 20), LONGEST_POLL_MILLISECONDS)
   }
   await readResults(claimed, order, vendor.results(id, signal), caller)
+  const cancelled = { outcome: batch.status === 'cancelling' ? 'canceled' : 'expired', ...NOT_EXECUTED } as const
   const { problem } = state
-  await end(claimed, order, () => {
-    if (problem !== undefined) return { outcome: 'errored', code: 'batch_failed', message: problem }
-    if (!order.is_cancelled) return UNKNOWN
-    return {
-      outcome: batch.status === 'cancelling' ? 'canceled' : 'expired',
-      code: 'batch_cancelled',
-      message: NOT_EXECUTED,
-    }
-  })
+  if (problem !== undefined) await end(claimed, order, { outcome: 'errored', code: 'batch_failed', message: problem })
+  else await end(claimed, order, order.is_cancelled ? cancelled : UNKNOWN)
   return undefined
 }
 
-const NOT_EXECUTED = 'This request was not executed: its batch was cancelled at the provider.'
+const NOT_EXECUTED = {
+  code: 'batch_cancelled',
+  message: 'This request was not executed: its batch was cancelled at the provider.',
+}
 
 type Reason = Parameters<typeof uncalledResult>[2]
 
 /** Gives what is left of its lines a result, or lets them wait again. */
-async function end(
-  claimed: ClaimedBatch,
-  order: BatchVendorOrder,
-  reasonOf: () => Reason | undefined,
-): Promise<number> {
+async function end(claimed: ClaimedBatch, order: BatchVendorOrder, reason: Reason | undefined): Promise<void> {
   const { batch, store, fileStore, log } = claimed
-  const reason = reasonOf()
   for await (const numbers of linesInOrder(claimed, order)) {
     const left = await store.ordered(batch.batch_id, numbers)
     const results = left.map((line) => ({
@@ -182,7 +177,6 @@ async function end(
   if (!(await saveOrder(claimed, order, undefined))) throw LEASE_LOST
   log.info('order of a batch ended', { batch_id: batch.batch_id, provider: order.provider, order: order.id })
   await fileStore.remove(orderKeyOf(batch.batch_id, order))
-  return Number.POSITIVE_INFINITY
 }
 
 /** Each like the response to a call: translated, counted and charged, whatever its token may do by now. */

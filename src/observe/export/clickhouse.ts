@@ -1,4 +1,5 @@
 /** Sends statements to ClickHouse by its HTTP interface: https://clickhouse.com/docs/interfaces/http */
+import { readAll } from '../../kit/read-all.ts'
 
 type ClickHouseSettings = {
   /** May have settings of ClickHouse in its query. */
@@ -82,14 +83,9 @@ async function codeIn(response: Answer): Promise<string> {
 }
 
 async function boundedText(response: Answer): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > MAX_ANSWER_BYTES) throw new Error(`ClickHouse answered with more than ${MAX_ANSWER_BYTES} bytes.`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  if (!response.body) return ''
+  const tooLarge = () => new Error(`ClickHouse answered with more than ${MAX_ANSWER_BYTES} bytes.`)
+  return new TextDecoder().decode(await readAll(response.body, tooLarge, MAX_ANSWER_BYTES))
 }
 
 const linesOf = (text: string): Record<string, unknown>[] =>

@@ -4,6 +4,8 @@
  */
 import type { RequestSink } from '../../config/schema/request-log-schema.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { VALUE_COLUMNS } from '../../store/requests/request-conditions.ts'
+import { FACETS, MAX_FACET_VALUES } from '../../store/requests/request-facets.ts'
 import type {
   FacetCounts,
   FacetName,
@@ -24,7 +26,6 @@ export type ClickHouseLog = Reading & {
 /** Of a statement of the console, and of each of its facets. */
 const MAX_SECONDS = 10
 const MAX_FACET_ROWS = 1_000_000
-const MAX_FACET_VALUES = 5_000
 /** Errors of ClickHouse that say that these rows will never be taken: of parsing, and of values that have no place. */
 const REFUSED = new Set([6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 131, 321, 349, 441])
 
@@ -178,21 +179,9 @@ async function linesOf(rows: readonly RequestRow[]): Promise<string> {
 const rowOf = ({ detail, ...row }: Record<string, unknown>): RequestRow =>
   ({ ...row, detail: JSON.parse(String(detail)) }) as RequestRow
 
-const EQUAL = [
-  'request_id',
-  'trace_id',
-  'session',
-  'end_user',
-  'token_id',
-  'project_id',
-  'target',
-  'model',
-  'provider',
-] as const
-
 function conditionsOf(filter: RequestFilter): string[] {
   const conditions: string[] = []
-  for (const column of EQUAL) {
+  for (const column of VALUE_COLUMNS) {
     const value = filter[column]
     if (value !== undefined) conditions.push(`${column} = ${literal(value)}`)
   }
@@ -210,17 +199,6 @@ function conditionsOf(filter: RequestFilter): string[] {
 
 const where = (conditions: readonly string[]): string =>
   conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
-
-const FACETS = {
-  model: 'model',
-  provider: 'provider',
-  target: 'target',
-  token: 'token_id',
-  project: 'project_id',
-  status: 'status',
-  error: 'error',
-  user: 'end_user',
-} as const satisfies Partial<Record<FacetName, string>>
 
 function facetsOf(values: readonly Record<string, unknown>[], all: Record<string, unknown>): FacetCounts {
   const names = [...Object.keys(FACETS), 'tag'] as FacetName[]

@@ -77,10 +77,13 @@ export function createBatchClient({ id, transport, address }: BatchClientParts) 
       try {
         for (;;) {
           const bytes = await response.read()
-          const text = rest + (bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode())
-          const lines = text.split('\n')
+          const text = bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
+          rest += text
+          if (rest.length > MOST_LINE_CHARACTERS + text.length) throw notUnderstood()
+          // A long line arrives in many pieces: it is read once, at its end.
+          if (bytes && !text.includes('\n')) continue
+          const lines = rest.split('\n')
           rest = bytes ? (lines.pop() ?? '') : ''
-          if (rest.length > MOST_LINE_CHARACTERS) throw notUnderstood()
           for (const line of lines) {
             if (line.trim() === '') continue
             const value = parseJson(line)

@@ -128,18 +128,21 @@ export function requestOf(operation: Operation, args: JsonRecord, base_url: stri
   const headers: Record<string, string> = { accept: 'application/json' }
   const query = new URLSearchParams()
   let filled = path
+  let decoded = path
   for (const { name, in: place } of parameters) {
     const values = [args[name]].flat().filter((value) => value !== undefined && value !== null)
     const texts = values.map((value) => (typeof value === 'object' ? JSON.stringify(value) : String(value)))
     if (place === 'path') {
       const [text = ''] = texts
-      // A dot segment, also an encoded one, would lead to another path.
-      if (text === '' || /^(\.|%2e){1,2}$/i.test(text))
-        throw new Error(`The argument "${name}" must be given and be no path.`)
+      if (text === '') throw new Error(`The argument "${name}" must be given.`)
       filled = filled.replaceAll(`{${name}}`, () => encodeURIComponent(text))
+      decoded = decoded.replaceAll(`{${name}}`, () => text)
     } else if (place === 'query') for (const text of texts) query.append(name, text)
     else if (texts.length > 0) headers[name.toLowerCase()] = texts.join(', ').replaceAll(/[^\x20-\x7e]/g, '?')
   }
+  // A dot segment, also an encoded one and one of two arguments, could lead to another path.
+  if (decoded.split('/').some((part) => /^(\.|%2e){1,2}$/i.test(part)))
+    throw new Error('The arguments of the path must not be "." or "..".')
   const url = new URL(`${base_url.replace(/\/$/, '')}${filled}`)
   url.search = query.toString()
   if (!hasBody || args.body === undefined) return { url: url.href, method, headers }

@@ -10,7 +10,8 @@ export type Driver = { condition: Condition; index: 'by_time' | 'by_value' | 'no
 /** Of the indices of the expensive and the slow ones. */
 const LEAST = { cost: 10_000_000, total_ms: 10_000 }
 
-const COLUMNS = [
+/** Searched by one value. */
+export const VALUE_COLUMNS = [
   'request_id',
   'trace_id',
   'session',
@@ -23,7 +24,10 @@ const COLUMNS = [
 ] as const
 
 /** Targets have no index of their own: see `providerOf`. */
-const INDEX_OF: Partial<Record<(typeof COLUMNS)[number], Driver['index']>> = { request_id: 'by_value', target: 'no' }
+const INDEX_OF: Partial<Record<(typeof VALUE_COLUMNS)[number], Driver['index']>> = {
+  request_id: 'by_value',
+  target: 'no',
+}
 
 export const byProvider = (provider: string): Driver => ({
   condition: sql`examined.provider = ${provider}`,
@@ -52,7 +56,7 @@ export async function providerOf(
 export function conditionsOf(filter: RequestFilter): Driver[] {
   const drivers: Driver[] = []
   const add = (condition: Condition, index: Driver['index'] = 'by_time') => void drivers.push({ condition, index })
-  for (const column of COLUMNS) {
+  for (const column of VALUE_COLUMNS) {
     const value = filter[column]
     if (value !== undefined) add(sql`${sql.ref(`examined.${column}`)} = ${value}`, INDEX_OF[column] ?? 'by_time')
   }

@@ -8,9 +8,9 @@ const MAX_STARTED_MILLISECONDS = 60
 /** The rows of the first step; each other one has twice as many, so that a slow database is not asked for too many at once. */
 const FIRST_ROWS = 500
 /** The most values of one facet that are counted; where there are more, the answer is partial. */
-const MAX_VALUES = 5_000
+export const MAX_FACET_VALUES = 5_000
 
-const FACETS = {
+export const FACETS = {
   model: 'model',
   provider: 'provider',
   target: 'target',
@@ -38,7 +38,7 @@ export async function countFacets(
     if (value === null || value === undefined || value === '') return
     const values = counts.get(name) as Map<string, number>
     const known = values.get(String(value))
-    if (known === undefined && values.size >= MAX_VALUES) isPartial = true
+    if (known === undefined && values.size >= MAX_FACET_VALUES) isPartial = true
     else values.set(String(value), (known ?? 0) + 1)
   }
   const walk = await openWalk(db, { filter, columns: COLUMNS })

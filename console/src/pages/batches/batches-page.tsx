@@ -2,7 +2,7 @@
 import type { AdminBatch } from '../../api/types.ts'
 import { Button } from '../../ui/button.tsx'
 import { Nothing } from '../../ui/display.tsx'
-import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
+import { FilterSelect, Filters, OwnerSearch } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -33,15 +33,7 @@ export function BatchesPage() {
       <PageHead title="Batches" note="Lists of requests that are executed at low priority, within a day." />
       <div className="stack">
         <Filters onClear={isFiltered ? clear : undefined}>
-          <SearchField
-            label="Find by token or project id"
-            placeholder="Token or project id"
-            value={token_id || project_id}
-            onChange={(typed) => {
-              const id = typed.trim()
-              change(id.startsWith('proj_') ? { token_id: '', project_id: id } : { token_id: id, project_id: '' })
-            }}
-          />
+          <OwnerSearch token_id={token_id} project_id={project_id} onChange={change} />
           <FilterSelect
             label="State"
             value={status}

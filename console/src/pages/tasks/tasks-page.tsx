@@ -7,7 +7,7 @@ import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Nothing } from '../../ui/display.tsx'
 import { Checkbox } from '../../ui/field.tsx'
-import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
+import { FilterSelect, Filters, OwnerSearch } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -90,15 +90,7 @@ export function TasksPage() {
       />
       <div className="stack">
         <Filters onClear={isFiltered ? clear : undefined}>
-          <SearchField
-            label="Find by token or project id"
-            placeholder="Token or project id"
-            value={token_id || project_id}
-            onChange={(typed) => {
-              const isProject = typed.trim().startsWith('proj_')
-              filter({ token_id: isProject ? '' : typed.trim(), project_id: isProject ? typed.trim() : '' })
-            }}
-          />
+          <OwnerSearch token_id={token_id} project_id={project_id} onChange={filter} />
           <FilterSelect
             label="State"
             value={status}
