@@ -57,6 +57,16 @@ for (const engine of ENGINES) {
       await run('select 1')
     })
 
+    test('several processes wait for the one that builds an index of a large table', async () => {
+      await (await open()).close()
+      await run('select 1') // an altered database is not used again
+      await migrateLater({ url: url(), end: 'well' })
+      const plan: MigrationPlan = { url: url(), end: 'well', index: INDEX }
+      const all = await Promise.all(Array.from({ length: 4 }, () => migrateLater(plan)))
+      expect(all.map(({ code, err }) => ({ code, err }))).toEqual(all.map(() => ({ code: 0, err: '' })))
+      for (const { out } of all) expect(JSON.parse(out)).toMatchObject({ missing_indexes: [] })
+    })
+
     test('the build before runs on the schema of the next one, after a start as well', async () => {
       const store = await open()
       await run('select 1') // an altered database is not used again
@@ -116,7 +126,7 @@ describe('an index of a large table on postgres', () => {
   afterEach(() => engine?.cleanup())
 
   test('is built while calls write, beyond the statement timeout of the role', async () => {
-    if (!engine?.url || !engine.run) throw new Error('there is no PostgreSQL')
+    if (!engine?.url || !engine.run || !engine.openAgain) throw new Error('there is no PostgreSQL')
     const store = await engine.open()
     const database = new URL(engine.url()).pathname.slice(1)
     // The expression takes longer for all rows than a statement may.
@@ -127,6 +137,7 @@ describe('an index of a large table on postgres', () => {
     for (let at = 0; at < 20; at++)
       await store.tokens.add(storedToken({ token_id: `tok_${at}`, name: `laptop ${at}`, hash: `hash ${at}` }))
     let isBuilt = false
+    let starts = 0
     const building = migrateLater({
       url: engine.url(),
       end: 'well',
@@ -137,6 +148,7 @@ describe('an index of a large table on postgres', () => {
     })
     let writes = 0
     while (!isBuilt) {
+      if (writes === 10) starts += await engine.openAgain().then(() => (isBuilt ? 0 : 1)) // the build before
       await store.ping()
       await store.models.firstSeen([`m${writes++}`], 1)
     }
@@ -144,5 +156,6 @@ describe('an index of a large table on postgres', () => {
     expect(err).toBe('')
     expect(JSON.parse(out)).toMatchObject({ status: 'current', missing_indexes: [] })
     expect(writes).toBeGreaterThan(0)
+    expect(starts).toBe(1)
   })
 })

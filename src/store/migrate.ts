@@ -107,22 +107,19 @@ const WAIT_MILLISECONDS = 30 * 60_000
 const PAUSE_MILLISECONDS = 200
 
 /**
- * Runs the missing migrations in one transaction that other processes wait for, then builds the missing indexes of large
- * tables. `where` names the database in errors. Throws StoreError; the database is then as it was before, apart from indexes.
+ * Runs the missing migrations in one transaction that other processes wait for. `where` names the database in errors.
+ * Throws StoreError; the database is then as it was before.
  */
-export async function migrate(
-  db: Database,
-  where: string,
-  { mode = 'auto' }: MigrateOptions = {},
-): Promise<SchemaState> {
+export async function migrate(db: Database, where: string, { mode = 'auto' }: MigrateOptions = {}): Promise<void> {
   const before = await usableSchema(db, where)
-  if (mode === 'manual') {
-    if (before.pending.length > 0) throw new StoreError(tooOldText(where, before))
-    return before
-  }
+  if (mode === 'manual' && before.pending.length > 0) throw new StoreError(tooOldText(where, before))
+  if (mode === 'manual') return
   if (before.pending.length > 0 || (before.newer.length === 0 && before.oldest === null)) await runMigrations(db, where)
-  if (before.newer.length === 0) await buildLargeIndexes(db)
-  return usableSchema(db, where)
+}
+
+/** Builds the missing indexes of large tables, unless a newer build has migrated the database. Throws StoreError. */
+export async function buildIndexes(db: Database, where: string): Promise<void> {
+  if ((await usableSchema(db, where)).newer.length === 0) await buildLargeIndexes(db)
 }
 
 /** Throws StoreError where a newer build has changed the database so that this one cannot use it. */

@@ -86,7 +86,9 @@ def ids():
     solid = finished_task("/v1/3d/generations", {"model": "sandbox/text-to-3d", "prompt": QUICK})
     message = {"type": "message", "role": "user", "content": "Hi"}
     conversation = send("POST", "/v1/conversations", {"items": [message]})["id"]
-    [item] = send("GET", f"/v1/conversations/{conversation}/items")["data"]
+    # Of its own: into the other one, generated requests put items whose ids are any text, as "0".
+    read = send("POST", "/v1/conversations", {"items": [message]})["id"]
+    [item] = send("GET", f"/v1/conversations/{read}/items")["data"]
     response = send("POST", "/v1/responses", {"model": "sandbox/general", "input": "Hi", "background": True})
     project = send("POST", "/admin/v1/projects", {"name": f"openapi-{os.getpid()}"})["project_id"]
     token = send("POST", "/admin/v1/tokens", {"name": "openapi", "project_id": project})["token_id"]
@@ -101,6 +103,7 @@ def ids():
         "/admin/v1/tokens/": token,
         "/admin/v1/admin-tokens/": admin,
         "item_id": item["id"],
+        "/v1/conversations/{conversation_id}/items/{item_id}": read,
         "/v1/conversations/": conversation,
         "/v1/video/generations/": video,
         "/v1/videos/": video,
@@ -159,7 +162,7 @@ def name_resource(path, operation, known):
             # What the admin API lists may not be there.
             if not found and path.startswith("/admin/"):
                 continue
-            [of_path] = found
+            of_path = found[0]
             value = next((model for method, model in MODEL_OF_METHOD.items() if path.endswith(method)), None)
             if value is None and "/operations/" in path:
                 value = known["task_id of an operation"] if parameter["name"] == "task_id" else "sandbox/text-to-video"

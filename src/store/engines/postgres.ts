@@ -3,7 +3,8 @@ import { CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
 import type { Engine } from '../engine.ts'
 import { createExclusiveWrites } from '../exclusive-write.ts'
-import { type MigrateOptions, migrate } from '../migrate.ts'
+import { missingIndexes } from '../large-indexes.ts'
+import { buildIndexes, type MigrateOptions, migrate } from '../migrate.ts'
 import { StoreError } from '../store.ts'
 import type { Tables, Write } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
@@ -16,8 +17,10 @@ const CONNECT_MILLISECONDS = 10_000
 const RUNNING_CONNECT_MILLISECONDS = 5_000
 /** The server ends a transaction that its gateway has left idle, so that its rows do not stay locked. */
 const IDLE_TRANSACTION_MILLISECONDS = 60_000
-/** An arbitrary number that only Gatehouse uses: the holder of this advisory lock migrates the tables. */
+/** Arbitrary numbers that only Gatehouse uses: the holder of the advisory lock migrates the tables, or builds large indexes. */
 const MIGRATION_LOCK = 7_306_089_155
+const INDEX_LOCK = 7_306_089_156
+const LOCK_PAUSE_MILLISECONDS = 100
 
 const INT8 = 20
 /** Times and counts stay far below 2^53. The default is to return them as text. */
@@ -136,10 +139,17 @@ function migrationConnection(address: Address): Kysely<Tables> {
   return new Kysely<Tables>({ dialect })
 }
 
-/** Processes that start together wait for each other. */
+/**
+ * Processes that start together wait for each other. The indexes have a lock of their own: earlier builds wait for that of
+ * the migrations in one statement, and a concurrent build of an index waits for every statement that is open.
+ */
 async function migrateUnderLock(address: Address, options: MigrateOptions | undefined): Promise<void> {
-  if (options?.mode === 'manual') await readAt(address, (db, name) => migrate(db, name, options))
-  else await lockedAt(address, (db, name) => migrate(db, name, options))
+  if (options?.mode === 'manual') return readAt(address, (db, name) => migrate(db, name, options))
+  const missing = await lockedAt(address, async (db, name) => {
+    await migrate(db, name, options)
+    return missingIndexes(db)
+  })
+  if (missing.length > 0) await lockedAt(address, buildIndexes, INDEX_LOCK)
 }
 
 /** Only one process at a time works on the tables themselves. */
@@ -147,7 +157,7 @@ export const withMigrationLock = <T>(url: string, work: Work<T>): Promise<T> => 
 
 type Work<T> = (db: Kysely<Tables>, name: string) => Promise<T>
 
-async function lockedAt<T>(address: Address, work: Work<T>): Promise<T> {
+async function lockedAt<T>(address: Address, work: Work<T>, lock = MIGRATION_LOCK): Promise<T> {
   const guard = new Client({ ...address.config, application_name: MIGRATOR })
   guard.on('error', () => undefined)
   try {
@@ -157,7 +167,9 @@ async function lockedAt<T>(address: Address, work: Work<T>): Promise<T> {
   }
   try {
     await guard.query(NO_LIMITS)
-    await guard.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
+    // Not in one statement: its snapshot would hold up what the holder of the lock does.
+    while (!(await guard.query('select pg_try_advisory_lock($1) as held', [lock])).rows[0].held)
+      await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MILLISECONDS))
     return await readAt(address, work)
   } catch (cause) {
     throw explained(address, cause)

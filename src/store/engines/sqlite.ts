@@ -15,7 +15,7 @@ import {
 import { dirname } from 'node:path'
 import { Kysely } from 'kysely'
 import { createNotifications, type Engine } from '../engine.ts'
-import { type MigrateOptions, migrate } from '../migrate.ts'
+import { buildIndexes, type MigrateOptions, migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { RESTORE, StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
@@ -51,7 +51,9 @@ export async function openSqlite(path: string, files?: SyncFile, options?: Migra
   }
   const db = new Kysely<Tables>({ dialect: sqliteDialect(file) })
   try {
-    await migrate(db, path === MEMORY ? 'in memory' : path, options)
+    const where = path === MEMORY ? 'in memory' : path
+    await migrate(db, where, options)
+    if (options?.mode !== 'manual') await buildIndexes(db, where)
     file.run(`PRAGMA busy_timeout = ${RUNNING_BUSY_MILLISECONDS}`)
   } catch (cause) {
     await db.destroy()
