@@ -13,7 +13,10 @@ export async function commandHelps(): Promise<{ name: string; help: string }[]> 
   const names = [...list.matchAll(/^ {2}(\w+) +/gm)].map(([, name = '']) => name)
   const all = [...names.map((name) => [name]), ['models', 'import']].sort()
   return Promise.all(
-    all.map(async (words) => ({ name: ['gatehouse', ...words].join(' '), help: inShort(await help(words)) })),
+    all.map(async (words) => ({
+      name: ['gatehouse', ...words].join(' '),
+      help: withoutProse(inShort(await help(words))),
+    })),
   )
 }
 
@@ -35,21 +38,36 @@ function inShort(text: string): string {
     else if (!isMeaning) indent = undefined
   }
   return kept
-    .map((line) => wrapped(line.replace(SHARED, 'shared')))
+    .map((line) => wrapped(line.replace(SHARED, 'shared').replace(LOCAL, 'local').replace(LOCAL_TOO, 'local')))
     .join('\n')
-    .replaceAll(/^ {2}(?=--|shared$)/gm, 'Options: ')
+    .replaceAll(/^ {2}(?=--|(?:shared|local)$)/gm, 'Options: ')
     .replaceAll(/\n{3,}/g, '\n\n')
     .replaceAll(/^\n+|\s+$/g, '')
 }
 
-const SHARED = '--url <address> --insecure --data-dir <directory> --config <file> --json'
+const LOCAL = '--data-dir <directory> --config <file> --json'
+const LOCAL_TOO = '--config <file> --data-dir <directory> --json'
+const SHARED = `--url <address> --insecure ${LOCAL}`
+
+/** Actions say what a command does; where it has none, the first sentence of its help does. The rest is in `--help`. */
+function withoutProse(text: string): string {
+  const parts = text.split('\n\n').map((part) => {
+    const isUsage = /^(?:Usage: |Options: |gatehouse | )/.test(part)
+    const [, prose = '', actions = ''] = /^((?:(?! {2}).*\n?)*)([\s\S]*)$/.exec(part) ?? []
+    return isUsage ? { prose: '', actions: part } : { prose, actions }
+  })
+  const hasActions = parts.some(({ actions }) => /^ {2}\w/.test(actions))
+  const [first = ''] = parts.map(({ prose }) => prose.trim()).filter(Boolean)
+  const about = hasActions ? '' : (/^[\s\S]*?[.:](?=\s|$)/.exec(first)?.[0] ?? '').replace(/:$/, '.')
+  return [about, ...parts.map(({ actions }) => actions)].filter(Boolean).join('\n\n')
+}
 
 /** A line of options may be long. */
 function wrapped(line: string): string {
   if (!/^ *--/.test(line)) return line
   const indent = ' '.repeat(line.search(/\S/))
   const lines: string[] = []
-  for (const option of line.trim().split(/ (?=--|shared$)/)) {
+  for (const option of line.trim().split(/ (?=--|(?:shared|local)$)/)) {
     const last = lines.at(-1)
     if (last !== undefined && last.length + option.length < 110) lines[lines.length - 1] = `${last} ${option}`
     else lines.push(`${indent}${option}`)

@@ -26,8 +26,8 @@ export async function referencePages(): Promise<Page[]> {
       'command-line',
       'Commands',
       'This page lists every command of `gatehouse`, its actions and options. `gatehouse <command> --help` says what each option means, with examples.',
-      `Shared options; with \`--url\` it works on a running gateway, else on the store, whose changes a running gateway applies within a second:\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
-      ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help.trim()}\n\`\`\``),
+      `*shared* are these options, *local* the last three. With \`--url\` a command works on a running gateway, else on the store, whose changes a running gateway applies within a second.\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
+      ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help}\n\`\`\``),
     ),
     page(
       'environment-variables',
@@ -92,7 +92,7 @@ export async function referencePages(): Promise<Page[]> {
       'settings',
       'Settings',
       'This page lists every setting of `gatehouse.yaml`; none is required unless it says so. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
-      'A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 is an integer and includes both ends, >0–64 not 0; a *number* may have a fraction. Where no type is named, also of a list, it is text; where no default is named, it is false, or nothing.',
+      'The value after a name is its default; without one it is nothing. A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0; 0–64.0 allows fractions. Where no type is named, also of a list, it is text.',
       settingsLists(),
     ),
   ]

@@ -38,9 +38,7 @@ const LISTED_ELSEWHERE = [
 ]
 
 const namesOf = (names: string[]): string =>
-  LISTED_ELSEWHERE.find(
-    (list) => list.names.length === names.length && list.names.every((name) => names.includes(name)),
-  )?.type ?? codes(names)
+  LISTED_ELSEWHERE.find((list) => list.names.every((name) => names.includes(name)))?.type ?? codes(names)
 
 function objectType(schema: Schema, nameOf?: (schema: Schema) => string): string {
   if (schema.properties) {

@@ -53,27 +53,47 @@ function mostAlike({ path, schema }: Section, printed: Section[]): { like: strin
     .reduce((most, one) => (one.repeated.length > most.repeated.length ? one : most), { like: '', repeated: [] })
 }
 
-/** What is false or nothing by default, as most settings are, does not say so. */
-const meaningOf = ({ description = '' }: Schema): string =>
-  String(description).replace(/ Default(?: false|: none)\.$/, '')
+/** A simple default follows the name, as in the file; what is nothing by default does not say so. */
+function splitDefault({ description = '', type }: Schema): { fallback: string; meaning: string } {
+  const text = String(description).replace(/ Default: (?:none|nothing|nowhere|never|off|no limit|no end)\.$/, '')
+  const [whole = '', fallback = ''] = / Default `?([\w./[\]-]+?)`?\.$/.exec(text) ?? []
+  if (fallback !== '') return { fallback, meaning: text.slice(0, text.length - whole.length) }
+  return { fallback: type === 'boolean' && !text.includes('Default') ? 'false' : '', meaning: text }
+}
 
 type Member = { path: string; name: string; member: Schema; pathOf: (schema: Schema) => string }
 
 /** A section of its own has no row: its heading names it. */
 function rowOf({ path, name, member, pathOf }: Member): string[][] {
   if (name === '$schema') return []
-  const about = meaningOf(member)
+  const { fallback, meaning: about } = splitDefault(member)
+  const type = isExplained(member, about) ? '' : shortType(typeOf(member, (object) => link(pathOf(object))))
   const section = isSection(member) ? member : mapOf(member)
   if (!section || !isSection(section))
-    return [[code(name), shortType(typeOf(member, (object) => link(pathOf(object)))), about]]
+    return [
+      fallback === ''
+        ? [code(name), type, about]
+        : [code(`${name}: ${fallback}`), type === 'boolean' ? '' : type, about],
+    ]
   const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))
   return isHere ? [] : [[code(name), `as ${link(pathOf(section), code(pathOf(section)))}`, about]]
 }
 
-/** Text has no name here, and an integer only where no range shows that it is one. */
+/** A meaning that explains each value lists them too. */
+const isExplained = ({ enum: values, anyOf }: Schema, about: string): boolean => {
+  const all = Array.isArray(values)
+    ? values
+    : Array.isArray(anyOf)
+      ? anyOf.map(({ const: value }: Schema) => value)
+      : []
+  return all.length > 0 && all.every((value) => typeof value === 'string' && new RegExp(`\\b${value}[:,]`).test(about))
+}
+
+/** Text has no name here, and the bounds of a number show whether it is an integer. */
 const shortType = (type: string): string =>
   type
     .replace(/^text$/, '')
+    .replaceAll(/\bnumber (\S*?\d+)(?=[,)\s]|$)/g, (_, bounds) => (/\.\d+$/.test(bounds) ? bounds : `${bounds}.0`))
     .replace(/^list of text$/, 'list')
     .replaceAll(/\binteger (?=\S)/g, '')
     .replaceAll('list of [objects]', '[list]')

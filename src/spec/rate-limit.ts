@@ -51,7 +51,7 @@ export const Budget = Type.Object(
   {
     amount: Type.Number({ minimum: 0, maximum: MAX_AMOUNT, description: 'In the currency of the ledger.' }),
     window: Type.Enum([...BUDGET_WINDOWS], {
-      description: 'When it starts again; total: never. A week starts on Monday.',
+      description: 'When it starts again; weeks on Monday, total never.',
     }),
     time_zone: text('IANA name, such as Europe/Berlin. Default UTC.'),
     starts_at: integer({ minimum: 0 }, 'Unix seconds from which charges count. Default: all.'),

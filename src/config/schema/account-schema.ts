@@ -17,7 +17,7 @@ export const InstallationBudgets = Type.Union([
   section({
     hold: oneOf(
       HOLDS,
-      'What an open call holds of its budgets. most: the most that it can cost. likely: with the output that 99 of 100 answers of the model to the token do not exceed. Default most.',
+      'What an open call holds of its budgets. most: the most that it can cost; likely: with the 99th percentile of the output of token and model. Default most.',
     ),
     installation: budgets('Budgets of all calls together.'),
   }),
@@ -33,10 +33,10 @@ const StorageQuotas = section(
     response_bytes: quota('Bytes of stored responses and conversations. Default 1,073,741,824 (1 GiB).'),
     response_rows: quota('Stored responses, conversations and items. Default 200,000.'),
     task_bytes: quota(
-      'Bytes of requests of tasks of the last outputs.keep_days, and inputs of unfinished ones. Default 268,435,456 (256 MiB).',
+      'Bytes of requests of tasks within outputs.keep_days, and inputs of unfinished ones. Default 268,435,456 (256 MiB).',
     ),
     unfinished_tasks: quota('Unfinished tasks. Default 10,000.'),
-    files: quota('Uploaded files, and files that the gateway has written for the token. Default 10,000.'),
+    files: quota('Uploaded files, and files written for the token. Default 10,000.'),
     file_bytes: quota('Bytes of these files. Default 10737418240 (10 GiB).'),
     idempotency_keys: quota('Idempotency keys of the last 24 hours. Default 10,000.'),
   },

@@ -70,7 +70,7 @@ export const AdminConfig = section(
     config_variables: list(
       Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }),
       { maxItems: 1_000 },
-      'Variables that a file given by the admin API may take besides those of the file on disk. Default: none.',
+      'Variables that a text of the admin API may use. Default: none.',
     ),
     oidc: optional(OidcConfig),
   },

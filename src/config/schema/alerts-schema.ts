@@ -23,9 +23,7 @@ export type AlertEvent = (typeof ALERT_EVENTS)[number]
 const Webhook = section(
   {
     url: Type.String({ pattern: '^https?://', description: 'Where events are posted.' }),
-    secret: secret(
-      'Signs events as Standard Webhooks do: whsec_ and 24 to 64 bytes in base64. Default: events are not signed.',
-    ),
+    secret: secret('Signs events by Standard Webhooks: whsec_ and 24 to 64 bytes in base64.'),
   },
   'Events as JSON.',
 )
@@ -37,7 +35,7 @@ const Slack = section(
       description: 'The incoming webhook, a secret.',
     }),
   },
-  'Slack, Mattermost, Rocket.Chat, or Discord (`/slack`).',
+  'Slack, Mattermost, Rocket.Chat or Discord (`/slack`).',
 )
 
 const Email = section(

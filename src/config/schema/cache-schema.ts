@@ -30,7 +30,7 @@ export const ModelCache = section(
     ),
     requests: oneOf(
       CACHED_REQUESTS,
-      'Cached without `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed` and without provider tools; embeddings, rerank, moderations. Default deterministic.',
+      'Cached without `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed`, without provider tools; embeddings, rerank, moderations. Default deterministic.',
     ),
     semantic: optional(SemanticCache),
   },
@@ -39,12 +39,12 @@ export const ModelCache = section(
 export type ModelCache = Type.Static<typeof ModelCache>
 
 export const CacheConfig = section({
-  storage: oneOf(STORAGES, 'Memory of each gateway, until it stops, or shared, also after a restart. Default memory.'),
+  storage: oneOf(STORAGES, 'Memory of each gateway, or shared. Default memory.'),
   max_entries: integer({ minimum: 1, maximum: 100_000 }, 'Cached responses; not with storage valkey. Default 10000.'),
   max_bytes: integer({ minimum: 1 }, 'Bytes of cached responses; not with storage valkey. Default 67108864.'),
   max_vector_bytes: integer(
     { minimum: 1, maximum: 1_073_741_824 },
-    'Bytes of vectors of semantic caches in each gateway; 1536 dimensions need 6144. Default 33554432.',
+    'Bytes of vectors of semantic caches in each gateway. Default 33554432.',
   ),
 })
 export type CacheConfig = Type.Static<typeof CacheConfig>

@@ -7,7 +7,7 @@ export const CallsConfig = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 600,
-        description: 'How long a whole response is read for its usage after its client left. Default 30.',
+        description: 'How long a response is read for its usage after its client left. Default 30.',
       }),
     ),
   },

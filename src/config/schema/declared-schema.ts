@@ -49,7 +49,7 @@ const DeclaredAdminToken = section({
     description: 'What administrators send: 20 to 512 visible ASCII characters.',
   }),
   role: Type.Enum([...ADMIN_ROLES], { description: 'What it may do.' }),
-  project: text('A key of `projects`: that of a project_admin or project_member, and of no other role.'),
+  project: text('A key of `projects`, of a project_admin or project_member.'),
   expires_at: integer({ minimum: 1 }, 'Unix seconds. Default: never.'),
 })
 export type DeclaredAdminToken = Type.Static<typeof DeclaredAdminToken>

@@ -20,9 +20,7 @@ export const EmbeddingLimits = section(
         'Lengths of a vector. Absent: the field is forwarded.',
       ),
     ),
-    most_inputs: count(
-      'Inputs of one call to the provider; longer lists are split. Default: the limit of the provider.',
-    ),
+    most_inputs: count('Inputs of one call to the provider. Default: that of the provider.'),
     input_tokens: count('Tokens of one input; checked for token numbers only.'),
     tokens: flag("Accepts inputs as token numbers. Default: as the provider's API does."),
   },

@@ -41,7 +41,7 @@ const GuardConditions = section(
     models: names('At these models, as glob patterns.'),
     tags: names('With each of these tags in x-gatehouse-tags.'),
   },
-  'Calls that it checks besides those of models that name it; every condition must hold. `{}`: all calls.',
+  'Calls that it checks besides those of models that name it: all conditions must hold; `{}`: all.',
 )
 
 const texts = (description: string) =>
@@ -50,7 +50,7 @@ const texts = (description: string) =>
 export const GuardConfig = section({
   kind: Type.Enum([...GUARD_KINDS], {
     description:
-      'patterns: blocks or replaces what is found. redact: replaces personal data by placeholders. limits: blocks long texts and links. moderation: asks a moderation model. classifier: asks a chat model. webhook: asks a service.',
+      'patterns: blocks or replaces matches; redact: puts placeholders for personal data; limits: blocks long texts and links; moderation, classifier, webhook: ask a moderation model, a chat model, a service.',
   }),
   on: list(
     Type.Enum([...GUARD_SIDES]),
@@ -71,27 +71,24 @@ export const GuardConfig = section({
   allow: texts('Texts that are never a match, whatever their case.'),
   action: oneOf(['block', 'replace'], 'Of patterns, for a match. Default block.'),
   replacement: text({ maxLength: 100 }, 'What `replace` puts in its place. Default [removed].'),
-  restore: flag('Of redact: puts the values back where the answer has their placeholders. Default false.'),
+  restore: flag('Of redact: puts the values back into answers. Default false.'),
   max_characters: integer({ minimum: 1, maximum: 100_000_000 }, 'Of limits: of all texts of a request or an answer.'),
   link_hosts: list(
     Type.String({ minLength: 1, maxLength: 253 }),
     { maxItems: 1000 },
-    'Of limits: hosts that links may have, as glob patterns; other links are blocked.',
+    'Of limits: hosts that links may have, as glob patterns.',
   ),
   model: text({ minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
   categories: names('Of moderation: which categories block. Default: what the model flags.'),
   threshold: number(
     { minimum: 0, maximum: 1 },
-    'Of moderation: the score from which a category blocks. Of classifier: the answered number from which it blocks, default 0.5.',
+    'Of moderation: the score from which a category blocks; of classifier (0.5): the answered number.',
   ),
   instructions: text({ maxLength: 20_000 }, 'Of classifier: its system prompt. Default: none.'),
   unsafe: names('Of classifier: how an answer begins that blocks. Default [unsafe, yes, true].'),
   url: text({ minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
   secret: text({ minLength: 1 }, 'Of webhook: `whsec_` and base64; signs requests by Standard Webhooks.'),
-  on_error: oneOf(
-    ['open', 'closed'],
-    'Where it asks and gets no decision: closed blocks, open passes. Default closed.',
-  ),
+  on_error: oneOf(['open', 'closed'], 'Without a decision: closed blocks, open passes. Default closed.'),
   timeout_ms: integer({ minimum: 50, maximum: 60_000 }, 'How long it waits for a decision. Default 5000.'),
 })
 export type GuardConfig = Type.Static<typeof GuardConfig>

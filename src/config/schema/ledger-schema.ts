@@ -8,7 +8,7 @@ const days = (what: string, usual: number) =>
 export const LedgerConfig = section({
   currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217: of all charges, costs and budgets. Default USD.'),
   durable: flag(
-    'Store each call before its provider is called, and its charge before its response ends: two commits, and a crash loses none.',
+    'Commit each call before its provider is called, and its charge before its response ends, so that no crash loses one.',
   ),
   spool_megabytes: number(
     { exclusiveMinimum: 0, maximum: 1_000_000 },
@@ -19,12 +19,12 @@ export const LedgerConfig = section({
   keep_entries_days: days('single entries; sums by day are kept for ever', 400),
   exchange_rates: optional(
     Type.Record(Type.String(), Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }), {
-      description: 'Worth of one unit of another currency, such as CNY: 0.14; without it prices are unknown.',
+      description: 'Worth of one unit of another currency, such as CNY: 0.14.',
     }),
   ),
   unknown_price: oneOf(
     ['allow', 'refuse'],
-    'Calls with a budget and no known price; allowed ones count as nothing. Default allow.',
+    'Calls with a budget and no known price; allow counts nothing. Default allow.',
   ),
 })
 export type LedgerConfig = Type.Static<typeof LedgerConfig>

@@ -48,6 +48,6 @@ export const Capabilities = section(
     logprobs: flag('Supports `logprobs` and `top_logprobs`.'),
     audio_output: flag('Supports `audio`, and `modalities` with `audio`.'),
   },
-  'What the model supports, true by default; a request that needs one that is `false` is rejected.',
+  'What the model supports; a request that needs what is `false` is rejected.',
 )
 export type Capabilities = Type.Static<typeof Capabilities>

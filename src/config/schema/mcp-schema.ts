@@ -23,13 +23,13 @@ const McpOAuth = section(
     resource: text('Of RFC 8707, such as the address of the server.'),
     refresh_token: text({ minLength: 1 }, 'Uses the grant of this token, in place of `client_credentials`.'),
   },
-  'The gateway gets tokens of the server by OAuth 2.0, in place of `key`.',
+  'OAuth 2.0, in place of `key`.',
 )
 
 const McpOpenApi = section(
   {
-    document: Type.String({ description: 'Address of its OpenAPI document, in JSON. It is read again each minute.' }),
-    base_url: Type.String({ description: 'Address before the paths of the document, at the same origin as it.' }),
+    document: Type.String({ description: 'Address of its OpenAPI document, in JSON, read each minute.' }),
+    base_url: Type.String({ description: 'Address before the paths, at the origin of the document.' }),
     operations: Type.Array(Type.String(), {
       minItems: 1,
       description: 'The `operationId`s that become tools, such as `getOrder` or `search*`.',
@@ -44,7 +44,7 @@ const McpServer = section({
   openapi: optional(McpOpenApi),
   command: text(
     { minLength: 1 },
-    'Program that speaks MCP by stdio. It gets PATH, HOME, USER, SHELL, TERM and `env`, no other variable. In the file only.',
+    'Program that speaks MCP by stdio, with PATH, HOME, USER, SHELL, TERM and `env` only. In the file only.',
   ),
   args: list(Type.String(), 'Its arguments.'),
   env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
@@ -53,7 +53,7 @@ const McpServer = section({
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
   allow: list(Type.String(), 'Only these tools, such as `get_*`. Default: all.'),
   deny: list(Type.String(), 'Not these tools.'),
-  projects: list(Type.String(), 'Ids of projects whose tokens may use it. Without `projects` and `tokens`: all.'),
+  projects: list(Type.String(), 'Ids of projects that may use it. Without `projects` and `tokens`: all.'),
   tokens: list(Type.String(), 'Ids of tokens that may use it.'),
   tools: optional(
     Type.Record(Type.String(), McpTool, {
@@ -61,7 +61,7 @@ const McpServer = section({
     }),
   ),
   per_session: flag(
-    'Calls of each session of a client use a connection of their own, or a process: its sampling, elicitation and log messages reach that client. Default false.',
+    'A connection or process for each session of a client, which sampling, elicitation and log messages reach. Default false.',
   ),
   approve: oneOf(APPROVE, 'Default: mcp.approve.'),
   connect_seconds: number({ exclusiveMinimum: 0, maximum: 300 }, 'To connect and list what it has. Default 15.'),
@@ -76,7 +76,7 @@ export const McpConfig = section(
     enabled: flag('Serve `/mcp`. Default true; without a server and the sandbox there is nothing to serve.'),
     approve: oneOf(
       APPROVE,
-      'auto: a tool is approved when it is first seen; manual: by `gatehouse mcp approve`. A changed tool is off until it is approved. Default auto.',
+      'Of new tools: auto: when first seen; manual: by `gatehouse mcp approve`, as all changed ones. Default auto.',
     ),
     max_sessions: integer({ minimum: 1, maximum: 100_000 }, 'Open sessions. Default 2000.'),
     max_token_sessions: integer(
@@ -86,12 +86,12 @@ export const McpConfig = section(
     idle_minutes: number({ exclusiveMinimum: 0, maximum: 1440 }, 'After which a session ends. Default 30.'),
     max_chat_rounds: integer(
       { minimum: 1, maximum: 100 },
-      'Calls of the model for one response whose tools the gateway calls. Default 10.',
+      'Calls of the model for one response with tools. Default 10.',
     ),
     max_chat_calls: integer({ minimum: 1, maximum: 1000 }, 'Calls of tools for one such response. Default 50.'),
     max_chat_seconds: number(
       { exclusiveMinimum: 0, maximum: 3600 },
-      'After which no further round of such a response begins, and calls of tools end. Default 300.',
+      'After which no further round begins, and calls of tools end. Default 300.',
     ),
     servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),
   },

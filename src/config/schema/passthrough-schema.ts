@@ -42,17 +42,15 @@ export const PassthroughPath = section({
   tokens: list(
     Type.String({ minLength: 1 }),
     ACCOUNT,
-    'Ids of the tokens that may. Only here a token that is limited to models or families may.',
+    'Ids of the tokens that may: tokens limited to models or families only so.',
   ),
   projects: list(Type.String({ minLength: 1 }), ACCOUNT, 'Ids of projects whose tokens may.'),
   prices: optional({ ...Prices, description: 'What a call is charged; `request` is the price of a call.' }),
-  usage: optional(
-    section(perUnit(pointer), 'Where the answer, or an event of it, counts what was used; the last value counts.'),
-  ),
-  most: optional(section(perUnit(most), 'What a call can use at most: held by limits and budgets until it ends.')),
+  usage: optional(section(perUnit(pointer), 'Where the answer, or its last event, counts what was used.')),
+  most: optional(section(perUnit(most), 'What limits and budgets hold until a call ends.')),
   request_headers: list(
     Type.String({ pattern: HEADER_NAME }),
-    'Further headers of the client to forward; never its credentials, cookies or those of a connection.',
+    'Further headers of the client to forward; never credentials, cookies or those of a connection.',
   ),
   response_headers: list(Type.String({ pattern: HEADER_NAME }), 'Further headers of the answer to pass on.'),
   max_request_bytes: integer({ minimum: 0 }, 'Of a body. Default: server.max_body_bytes.'),

@@ -22,7 +22,7 @@ const tokenPrices = {
 const PriceTier = section({
   above_input_tokens: Type.Integer({
     minimum: 0,
-    description: 'Requests with more input tokens have these prices as a whole.',
+    description: 'Longer requests have these prices as a whole.',
   }),
   ...tokenPrices,
 })
@@ -44,11 +44,7 @@ const factor = (description: string) => number({ minimum: 0, maximum: 100 }, `${
 const priceFields = {
   currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217. Default USD.'),
   ...tokenPrices,
-  tiers: list(
-    PriceTier,
-    { minItems: 1, maxItems: 10 },
-    'For long requests. What a tier omits rises with its input or output price.',
-  ),
+  tiers: list(PriceTier, { minItems: 1, maxItems: 10 }, 'For long requests.'),
   image: optional(price('Per image that no entry of `images` matches.')),
   images: list(ImagePrice, { minItems: 1, maxItems: 100 }, 'By size and quality; the first match counts.'),
   video: optional(price('Per video, besides its seconds.')),

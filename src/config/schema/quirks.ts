@@ -43,6 +43,6 @@ export const Passthrough = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'What tokens that are limited to some models or families may pass through to the provider.',
+    description: 'What limited tokens may pass through.',
   },
 )

@@ -24,7 +24,7 @@ export const LimitsConfig = section(
     ),
     when_store_fails: oneOf(
       WHEN_STORE_FAILS,
-      'While the database is away: use an equal part of the limit, refuse calls beyond what a gateway holds, or use all of it. Default share.',
+      'Without the database: share: an equal part of the limit; refuse: what a gateway holds; allow: all of it. Default share.',
     ),
   },
   'How rate limits work.',

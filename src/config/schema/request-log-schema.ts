@@ -53,7 +53,7 @@ const ClickHouseSink = section(
 const queueing = {
   max_queued: integer(
     { minimum: 100, maximum: 1_000_000 },
-    'Rows that wait in memory for a slow sink; others are dropped. Default 10000.',
+    'Rows that wait for a slow sink; others are dropped. Default 10000.',
   ),
   max_batch: integer({ minimum: 1, maximum: 10_000 }, 'Rows written together. Default 500.'),
   flush_seconds: number({ exclusiveMinimum: 0, maximum: 60 }, 'How long a row waits for others. Default 1.'),
@@ -84,11 +84,11 @@ const ContentsConfig = section(
   {
     on_for: accounts('Ids of tokens and projects whose contents are recorded; "*": all. Default: none.'),
     by_header_for: accounts(
-      'Ids of tokens and projects that may send x-gatehouse-log-contents, on or off; "*": all. Default: none.',
+      'Ids of tokens and projects that may decide by x-gatehouse-log-contents; "*": all. Default: none.',
     ),
     max_kilobytes: integer(
       { minimum: 1, maximum: 1_024 },
-      'Thousands of characters of a prompt, and of a response; more is cut. Default 64.',
+      'Thousands of characters of a prompt, and of a response. Default 64.',
     ),
     max_queued_megabytes: integer(
       { minimum: 1, maximum: 1_024 },
@@ -120,7 +120,7 @@ const SummariesConfig = section(
     hours_keep_days: days('Days to keep sums by hour. Default 21.'),
     days_keep_days: days('Days to keep sums by day. Default 1100.'),
   },
-  'How long the sums of the request log are kept, from which charts are drawn.',
+  'Sums of the request log, for charts.',
 )
 
 export const RequestLogConfig = section({
@@ -133,7 +133,7 @@ export const RequestLogConfig = section({
   ),
   reader: oneOf(
     ['store', 'clickhouse'],
-    'Where the console, the admin API and feedback search rows; clickhouse: the sink of it. Needs a restart. Default store.',
+    'Where console, admin API and feedback search rows. Needs a restart. Default store.',
   ),
   summaries: optional(SummariesConfig),
   contents: optional(ContentsConfig),

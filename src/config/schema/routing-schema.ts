@@ -41,7 +41,7 @@ export const CallLimits = section(
       }),
     ),
   },
-  'A limit of its open calls. Tokens take turns; another target is tried first.',
+  'A limit of its open calls; tokens take turns.',
 )
 export type CallLimits = Type.Static<typeof CallLimits>
 
@@ -51,14 +51,14 @@ export const HealthConfig = section(
   {
     path: text(
       { pattern: '^/[\\x21-\\x7e]{0,1000}$' },
-      'Requested without key: 2xx is a success. Default: the model list, with the key; all but 5xx is a success.',
+      'Requested without key; 2xx is a success. Default: the model list, with the key; all but 5xx.',
     ),
     interval_seconds: number({ minimum: 1, maximum: 3_600 }, 'Between probes. Default 10.'),
     timeout_seconds: number({ minimum: 0.1, maximum: 60 }, 'Of a probe. Default 2.'),
     unhealthy_after: probes('Failed probes in a row until it is avoided. Default 2.'),
     healthy_after: probes('Successful probes in a row until it is used again. Default 1.'),
   },
-  'Probes the provider, and avoids it while it does not work. Absent: no probes.',
+  'Probes, which avoid a provider that does not work. Absent: none.',
 )
 export type HealthConfig = Type.Static<typeof HealthConfig>
 
@@ -108,14 +108,14 @@ export const TargetRouting = {
   weight: weight('Its share of the calls within its priority. 0: only where no other is left. Default 1.'),
   priority: integer(
     { minimum: 0, maximum: 100 },
-    'Lower ones are tried first. Default: the position in the list with strategy `priority` and no weights, else 0.',
+    'Lower ones are tried first. Default: the position, with strategy `priority` and no weights; else 0.',
   ),
   when: optional(TargetConditions),
   timeouts: optional(TargetTimeouts),
   prices: optional({
     ...Prices,
     description:
-      "What its provider charges; the currency is that of the model's prices unless they name one. Default: the prices of the model.",
+      'What its provider charges, in the currency of the prices of the model unless named. Default: those of the model.',
   }),
 }
 
@@ -131,7 +131,7 @@ export const Fallbacks = Type.Union([
     unavailable: optional(modelIds('No target answers, or all are limited.')),
     context_length: optional(modelIds('The input is too long.')),
     content_policy: optional(modelIds('The provider rejects the content.')),
-    deprecated: optional(modelIds('The model is deprecated: each call goes to the first of these.')),
+    deprecated: optional(modelIds('The model is deprecated: each call goes to the first.')),
   }),
 ])
 export type Fallbacks = Type.Static<typeof Fallbacks>
@@ -140,14 +140,14 @@ export type FallbackReason = 'unavailable' | 'context_length' | 'content_policy'
 export const RoutingConfig = section({
   strategy: oneOf(
     STRATEGIES,
-    'Among targets of one priority. priority: in order, or by weights; least_latency: the faster of two random ones; least_busy: fewest open calls; cheapest: lowest price of the estimated request. Default priority.',
+    'Among targets of one priority. priority: in order, or by weights; weighted: by weights; least_latency: the faster of two random ones; least_busy: fewest open calls; cheapest: lowest estimated price. Default priority.',
   ),
   sticky: oneOf(
     STICKY,
-    'Calls of one conversation go to the same healthy target and key. conversation: same `prompt_cache_key` or conversation id; prefix: also same tools, system prompt and first message. Default: off.',
+    'Which calls go to the same healthy target and key. conversation: same `prompt_cache_key` or conversation id; prefix: also same tools, system prompt and first message. Default: off.',
   ),
   hedge: flag(
-    'Ask a second target if the first byte is later than for 95 % of calls; the slower is aborted, and may be charged. Default false.',
+    'Ask a second target if the first byte is later than for 95 % of calls; the slower may be charged. Default false.',
   ),
   tries: integer(
     { minimum: 1, maximum: 20 },
@@ -159,7 +159,7 @@ export const RoutingConfig = section({
   ),
   first_byte_seconds: number(
     { exclusiveMinimum: 0, maximum: 86_400 },
-    'While another target or fallback is left. Default: 3 times the measured p99 of the target, 5 to 15 for streams, to 60 for whole responses.',
+    'While another target or fallback is left. Default: 3 times the p99 of the target, 5 to 15 (60 for whole responses).',
   ),
 })
 export type RoutingConfig = Type.Static<typeof RoutingConfig>

@@ -55,7 +55,7 @@ const OUTPUT_MODES = ['copy', 'passthrough'] as const
 
 export const ProviderConfig = section({
   kind: oneOf(PROVIDER_KINDS, 'The API that it has. Default: the kind of its preset, else chatcompat.'),
-  preset: text('A known provider, such as openai or ollama; sets what is not written here.'),
+  preset: text('A known provider; sets what is not written here.'),
   base_url: text('The base URL with its version, such as https://api.example.com/v1. Default: that of the preset.'),
   key: text(
     { minLength: 1 },
@@ -66,7 +66,7 @@ export const ProviderConfig = section({
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
   apis: list(
     Type.Enum([...TEXT_APIS]),
-    'Further APIs that it serves at the same address, passed through. Default: those of its preset, unless base_url is set.',
+    'Further APIs at the same address, passed through. Default: those of the preset, without base_url.',
   ),
   request_defaults: optional(
     Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send where the request has none.' }),
@@ -91,14 +91,14 @@ export const ProviderConfig = section({
   ),
   concurrency: integer({ minimum: 1, maximum: 1024 }, 'Its tasks at a time. Default: tasks.concurrency.'),
   calls: optional(CallLimits),
-  rate_limits: rateLimits('What all calls to it may use; at its limit, calls go to the next target.'),
+  rate_limits: rateLimits('What all calls to it may use; others go to the next target.'),
   health: optional(HealthConfig),
   outputs: oneOf(OUTPUT_MODES, "Copy finished files, or pass the provider's links through. Default copy."),
   passthrough: optional(Passthrough),
   passthrough_paths: list(
     PassthroughPath,
     { minItems: 1, maxItems: 100 },
-    'What clients may call below /passthrough/<provider>; the first entry that fits a request counts. Default: nothing.',
+    'What clients may call below /passthrough/<provider>; the first fitting entry counts. Default: nothing.',
   ),
   private_addresses: flag('Files may be fetched from private and loopback addresses. Default false.'),
   discover: flag("Add models of the provider's list. Default false."),
@@ -122,10 +122,7 @@ export const ModelConfig = section({
     { minItems: 1 },
     'The providers that serve it, in order. Default: <provider>/<model> of the id.',
   ),
-  alias_of: text(
-    { minLength: 1 },
-    "Full id of the model that serves it; other settings are that model's. The key may contain `*`.",
-  ),
+  alias_of: text({ minLength: 1 }, 'Full id of the model that serves it, with its settings. The key may contain `*`.'),
   created: unixTime('Unix time. Default: when it first entered the catalogue.'),
   status: oneOf(MODEL_STATUSES, 'Its state. Default: by the dates below, else active.'),
   deprecated_at: unixTime('Unix time from which the model is deprecated.'),
@@ -147,17 +144,16 @@ export const ModelConfig = section({
   cache: optional(ModelCache),
   batch: oneOf(
     ['gateway', 'native'],
-    'Who executes its lines of batches: the gateway, each as a call, or a batch of the vendor, at the prices of `service_tiers.batch`. Default gateway.',
+    'Who executes lines of batches: the gateway, or a batch of the vendor, at the prices of `service_tiers.batch`. Default gateway.',
   ),
   guards: guardNames('Names of guards in `guards` that check its requests and answers.'),
   fallbacks: optional({
     ...Fallbacks,
-    description:
-      'Models that serve what this one cannot: a list for unavailable and context_length, or one for each reason.',
+    description: 'Models that serve what this one cannot: a list is for unavailable and context_length.',
   }),
   prices: optional({
     ...Prices,
-    description: 'What callers are charged; a list has several dates. Default: unknown, not 0.',
+    description: 'What callers are charged; a list has several dates. Default: unknown.',
   }),
 })
 export type ModelConfig = Type.Static<typeof ModelConfig>

@@ -20,7 +20,7 @@ export const ServerConfig = section({
   hosts: list(
     Type.String(),
     { maxItems: 50 },
-    'Names in Host at which pages without a token are served, besides addresses, localhost, names without a dot or below .internal, and those of base_url and files_base_url; others get 404. Default: any; for /metrics without a token on loopback only these.',
+    'Names in Host for pages without a token; others get 404. Addresses, localhost, names without a dot or below .internal, base_url and files_base_url always may. Default: any; for /metrics without a token only these.',
   ),
   max_body_bytes: integer(
     { minimum: 1024, maximum: 1_073_741_824 },
@@ -31,16 +31,16 @@ export const ServerConfig = section({
     'The same for other families than chat and media. Default 8 MiB.',
   ),
   body_seconds: seconds('Time in which a request body must arrive. Default 60.'),
-  keep_alive_seconds: seconds('Silence on a stream after which a keep-alive comment is sent. Default 15.', 300),
+  keep_alive_seconds: seconds('Silence of a stream before a keep-alive comment. Default 15.', 300),
   shutdown_seconds: number({ minimum: 0, maximum: 3600 }, 'Time for open requests when the gateway stops. Default 25.'),
   drain_seconds: number(
     { minimum: 0, maximum: 3600 },
-    'Part of shutdown_seconds in which, after SIGTERM, /readyz fails and connections close after their responses. Default 5 with workers, PostgreSQL or Valkey; else 0.',
+    'Part of shutdown_seconds in which /readyz fails and connections close after their responses. Default 5 with workers, PostgreSQL or Valkey, else 0.',
   ),
   metadata_hosts: list(
     Type.String({ minLength: 1 }),
     { maxItems: 20 },
-    'Link-local hosts, such as 169.254.169.254, that addresses of this file may name. Default: none.',
+    'Link-local hosts, such as 169.254.169.254, that this file may name. Default: none.',
   ),
   cors_origins: list(Type.String(), 'Origins of web pages that may call the gateway; `*`: any. Default: none.'),
   trust_proxy: flag("Take the client's address from x-forwarded-for. Default false."),
@@ -59,10 +59,10 @@ export const ServerConfig = section({
   ),
   max_delay_ms: integer(
     { minimum: 0, maximum: 60_000 },
-    'If the event loop is late by more than this for a second, some new requests get 503; 0: none. Default 250.',
+    'An event loop that is later for a second refuses some requests, 503; 0: never. Default 250.',
   ),
   http_client: oneOf(['sockets', 'fetch'], 'Has no effect; accepted for earlier configurations.'),
-  end_revoked_calls: flag('End open calls and streams of a token that is revoked or expires. Default true.'),
+  end_revoked_calls: flag('End open calls of a token that is revoked or expires. Default true.'),
   explain_tokens: list(
     Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }),
     'Ids of tokens that may send `x-gatehouse-explain: 1`; `*`: all. Default: none.',
@@ -70,7 +70,7 @@ export const ServerConfig = section({
   caller_routing: optional(
     Type.Union([Type.Boolean(), Type.Array(Type.String({ pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
       description:
-        'Whether requests, or those of these tokens and projects, may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`; else 400. Default true.',
+        'Whether requests (or of which tokens and projects) may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`. Default true.',
     }),
   ),
   show_target: flag('Responses have `x-gatehouse-target` and `x-gatehouse-attempts`. Default true.'),

@@ -5,7 +5,7 @@ import { oneOf, section } from '../../spec/fields.ts'
 export const StoreConfig = section({
   migrate: oneOf(
     ['auto', 'manual'],
-    'auto: a start migrates the database; manual: it waits, not ready, until `gatehouse migrate apply` has. Needs a restart. Default auto.',
+    'auto: by a start; manual: by `gatehouse migrate apply`, for which a start waits. Needs a restart. Default auto.',
   ),
 })
 export type StoreConfig = Type.Static<typeof StoreConfig>

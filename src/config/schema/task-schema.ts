@@ -97,7 +97,7 @@ export const TasksConfig = section({
   ),
   copy_deadline_minutes: number(
     { exclusiveMinimum: 0, maximum: 43_200 },
-    'How long copying a finished file is retried, at most while the provider keeps it. Default 1440.',
+    'How long copying a finished file is retried, while the provider keeps it. Default 1440.',
   ),
   poll_seconds: seconds('Time between two polls of a new task. Default 4.', 300),
   slow_poll_seconds: seconds('Time between two polls of an old task. Default 15.', 3600),
@@ -131,10 +131,7 @@ export const OutputsConfig = section({
 export type OutputsConfig = Type.Static<typeof OutputsConfig>
 
 export const BatchesConfig = section({
-  concurrency: integer(
-    { minimum: 1, maximum: 1024 },
-    'Requests of batches that a process executes at a time, shared fairly among tokens. Default 8.',
-  ),
+  concurrency: integer({ minimum: 1, maximum: 1024 }, 'Lines of batches that a process executes at a time. Default 8.'),
   max_unfinished: integer({ minimum: 0, maximum: 10_000 }, 'Batches of a token that have not ended. Default 50.'),
   keep_days: number(
     { exclusiveMinimum: 0, maximum: 3650 },

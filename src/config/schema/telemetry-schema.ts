@@ -6,7 +6,7 @@ const OtlpConfig = section(
   {
     endpoint: text(
       { pattern: '^https?://' },
-      'Base URL of an OTLP collector (HTTP, protobuf), such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT wins.',
+      'Base URL of an OTLP collector (HTTP, protobuf). OTEL_EXPORTER_OTLP_ENDPOINT wins.',
     ),
     headers: optional(
       Type.Record(Type.String(), Type.String(), {
@@ -16,11 +16,8 @@ const OtlpConfig = section(
     traces: flag('A span for each call and attempt. Default true.'),
     metrics: flag('The numbers of /metrics, every minute. Default false.'),
     logs: flag('The rows of the request log. Default false.'),
-    sampling: number(
-      { minimum: 0, maximum: 1 },
-      'Share of traces exported; a traceparent follows its client. OTEL_TRACES_SAMPLER wins. Default 1.',
-    ),
-    contents: flag('Prompts and responses of chat in spans, at most 16,384 characters each. Default false.'),
+    sampling: number({ minimum: 0, maximum: 1 }, 'Share of traces exported. OTEL_TRACES_SAMPLER wins. Default 1.'),
+    contents: flag('Prompts and responses of chat in spans. Default false.'),
     propagate_to: list(
       Type.String({ minLength: 1 }),
       'Ids of providers that get traceparent and tracestate; "*": all. Default: none.',
