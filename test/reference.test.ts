@@ -99,7 +99,8 @@ describe('the table of environment variables', () => {
     const read = sources
       .filter(({ name }) => name === 'config/load/environment.ts')
       .flatMap(({ text }) => [...text.matchAll(/given\('(GATEHOUSE_\w+)'/g)].map(([, name = '']) => name))
-      .concat('GATEHOUSE_ENV_FILE') // read before all others, by config/load/environment-file.ts
+      // Read before all others, by config/load/environment-file.ts; and by commands, in cli/admin-api.ts.
+      .concat('GATEHOUSE_ENV_FILE', 'GATEHOUSE_URL')
     expect(read.sort()).toEqual(Object.keys(ENVIRONMENT_VARIABLES).sort())
   })
 })

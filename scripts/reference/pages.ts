@@ -25,33 +25,20 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'command-line',
       'Commands',
-      'This page lists every command of `gatehouse`, its actions and options. `gatehouse <command> --help` says what each option means, with examples.',
+      'Every command of `gatehouse`, its actions and options, which `--help` explains with examples.',
       `*shared* are these options, *local* the last three. With \`--url\` a command works on a running gateway, else on the store, whose changes a running gateway applies within a second.\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
       ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help}\n\`\`\``),
     ),
     page(
-      'environment-variables',
-      'Environment variables',
-      'This page lists the environment variables that the gateway reads. A variable takes precedence over the same setting of the configuration file, and a command line flag over both. An empty variable counts as not set.',
-      definitions(
-        Object.entries(ENVIRONMENT_VARIABLES).map(([name, { default: fallback, meaning }]) => [
-          code(name),
-          fallback === 'none' ? '' : `default ${code(fallback)}`,
-          meaning,
-        ]),
-      ),
-      'A provider without a `key` in the configuration takes it from the variables of its [preset](provider-presets.md) or of its [kind](provider-kinds.md).',
-    ),
-    page(
       'error-codes',
       'Error codes',
-      'This page lists every `code` of an error response. Codes and their statuses stay the same between versions. The `type` is `invalid_request_error` where none is named. Where no "retry" is named, the same request cannot succeed later, and the response has `x-should-retry: false`.',
+      'Every `code` of an error; codes and statuses do not change between versions. The `type` is `invalid_request_error` where none is named. Without "retry" the same request cannot succeed later, and the response has `x-should-retry: false`.',
       definitions(Object.keys(ERRORS).map((name) => errorRow(name as ErrorCode))),
     ),
     page(
       'metrics',
       'Metrics',
-      'This page lists every metric at `/metrics`, with its labels. Names in `_total` are counters; others are gauges, unless they say histogram. `gen_ai_*` are those of the semantic conventions of OpenTelemetry for generative AI. A label has at most 200 values in a process, and a metric 1000 series; the rest counts as `other`. No label names end users. What is marked *shared* is the same in every process: take the maximum. [Monitor with Prometheus](../how-to/monitor.md) says how to read them.',
+      "Every metric at `/metrics`, with its labels ([how to read them](../how-to/monitor.md)). Names in `_total` are counters, others gauges unless they say histogram. `gen_ai_*` are OpenTelemetry's. A label has at most 200 values in a process, a metric 1000 series; the rest is `other`. No label names end users. Of a *shared* one take the maximum of all processes.",
       '## Requests and calls',
       metricList(METRIC_GROUPS.calls),
       '## Limits, tasks, outputs and the database',
@@ -62,13 +49,13 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'order-responses',
       'Responses to orders',
-      'This page lists where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). An order is not sent again unless the line says so.',
+      'Where the responses of a provider kind to an order differ from the [general rule](video-vendors.md#when-an-order-is-sent-a-second-time). An order is not sent again unless its line says so.',
       definitions(orderLines()),
     ),
     page(
       'paths',
       'API paths',
-      'This page lists every path that the gateway serves; `/docs` and `/openapi.json` of a running gateway describe requests and responses. Paths need a token, as `Authorization: Bearer <token>`, unless the page says otherwise.',
+      'Every path of the gateway; its `/docs` and `/openapi.json` describe requests and responses. Paths need a token unless the page says otherwise.',
       ...(await apiPaths()).map(({ tag, token, rows }) => {
         const needs = token === undefined ? '' : `Token: ${token}.\n\n`
         return `## ${tag}\n\n${needs}${nested(rows).join('\n')}`
@@ -77,23 +64,29 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'provider-kinds',
       'Provider kinds',
-      'This page lists every value of `kind` in `providers.<id>`: its families, the API that it calls, the default `base_url`, the variables that supply its key, region or resource if the configuration has none, and its `options`.',
+      'Every `kind` of a provider: its families, its API, the default `base_url`, and the variables of its key, region or resource.',
       definitions(kindRows()),
       '## Options',
       optionLists(),
-    ),
-    page(
-      'provider-presets',
-      'Provider presets',
-      'This page lists every value of `preset` in `providers.<id>`: its kind (`chatcompat`, unless another is named) and further APIs whose clients it passes through, the base URL, the variable of the key, and families where they are not those of the kind. What the configuration has takes precedence.',
+      '## Presets',
+      'A `preset` has a kind (`chatcompat`, unless another is named), further APIs whose clients it passes through, the base URL, the variable of the key, and families that the kind lacks. What you write takes precedence.',
       definitions(presetRows()),
     ),
     page(
       'settings',
       'Settings',
-      'This page lists every setting of `gatehouse.yaml`; none is required unless it says so. `${NAME}` in a secret, an address, a number or a switch is replaced by the environment variable of that name.',
+      'Every setting of `gatehouse.yaml`; none is required unless it says so.',
       'The value after a name is its default; without one it is nothing. A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0; 0–64.0 allows fractions. Where no type is named, also of a list, it is text.',
       settingsLists(),
+      '## Environment variables',
+      'A variable takes precedence over the file, a flag over both; an empty one is not set. A provider without a `key` takes it from the variables of its [preset or kind](provider-kinds.md).',
+      definitions(
+        Object.entries(ENVIRONMENT_VARIABLES).map(([name, { default: fallback, meaning }]) => [
+          code(name),
+          fallback === 'none' ? '' : `default ${code(fallback)}`,
+          meaning,
+        ]),
+      ),
     ),
   ]
 }

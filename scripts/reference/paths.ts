@@ -24,9 +24,10 @@ export async function apiPaths(): Promise<{ tag: string; token: string | undefin
       const needs = tokenOf(operation)
       return needs === token ? '' : ` (token: ${needs})`
     }
-    /** What several methods of one address do follows from its name. */
+    /** What most paths do follows from their names, and `/docs` says it. */
     const saidOf = ({ path, method, operation }: (typeof own)[number], { length }: typeof own) => {
-      const summary = length > 1 || isNamedBy(path, operation.summary) ? '' : ` ${operation.summary}`
+      const isClear = tag !== 'Gateway' || length > 1 || isNamedBy(path, operation.summary)
+      const summary = isClear ? '' : ` ${operation.summary}`
       return `${code(method)}${summary}${needsOf(operation)}`
     }
     const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, methods]) => [

@@ -27,8 +27,7 @@ export const ERRORS = {
     content_blocked: 'A guard of the gateway blocked the content.',
     upstream_invalid_request: 'The upstream rejected the request.',
     thread_unsupported_request: 'No target of the model stores threads; send the whole conversation without `thread`.',
-    previous_response_not_found:
-      'The token has no such response to continue from: it was never stored, or it was deleted, or it has expired.',
+    previous_response_not_found: 'The token has no such response to continue from: not stored, deleted or expired.',
     invalid_stream_id: 'The `stream_id` of a WebSocket message is not 1 to 256 letters, digits, `_`, `-` or `.`.',
     websocket_stream_limit_reached:
       'The WebSocket connection has 32 names of streams: reuse one, or open another connection.',
@@ -45,10 +44,10 @@ export const ERRORS = {
     model_not_found: 'The token has no such model.',
     unknown_url: 'There is no such path.',
     response_not_found: 'The token has no such response.',
-    conversation_not_found: 'The token has no such conversation: it was deleted, or it has expired.',
+    conversation_not_found: 'The token has no such conversation, or no longer.',
     conversation_item_not_found: 'The conversation has no such item.',
     task_not_exist: 'The token has no such task.',
-    file_not_found: 'The token has no such file: it was deleted, or it has expired.',
+    file_not_found: 'The token has no such file, or no longer.',
     batch_not_found: 'The token has no such batch.',
     output_not_found: 'The task has no such file, not yet, or no longer.',
   }),
@@ -58,18 +57,19 @@ export const ERRORS = {
   ...rows(410, 'invalid_request_error', { model_retired: 'The model is retired; `replaced_by` names its successor.' }),
   ...rows(409, 'invalid_request_error', {
     // 409 where OpenAI has 400: its libraries repeat a request after 409, since it stands for a lock.
-    conversation_locked: 'Another response continues the conversation, or its items were changed meanwhile.',
+    conversation_locked: 'Another response continues the conversation, or its items changed.',
     task_not_ended: 'The task has not ended; only ended tasks can be deleted.',
-    batch_not_ended: 'The batch has not ended: it has no results yet, and cannot be deleted.',
+    batch_not_ended: 'The batch has not ended: it has no results and cannot be deleted.',
   }),
   ...rows(413, 'invalid_request_error', {
     request_too_large: 'The body exceeds the size limit or has too many values.',
   }),
-  ...rows(415, 'invalid_request_error', { unsupported_media_type: 'The body is not application/json.' }),
+  ...rows(415, 'invalid_request_error', {
+    unsupported_media_type: 'The body has another type than the path takes (JSON, or a form), or is compressed.',
+  }),
   ...rows(416, 'invalid_request_error', { range_not_satisfiable: 'The range begins after the end of the file.' }),
   ...rows(426, 'invalid_request_error', {
-    upgrade_required:
-      'The request asks for a WebSocket; only `/v1/responses`, `/v1/realtime` and the Live API support it; or the path needs one.',
+    upgrade_required: 'Only `/v1/responses`, `/v1/realtime` and the Live API take a WebSocket; or the path needs one.',
   }),
   ...rows(422, 'invalid_request_error', {
     idempotency_key_reused: 'The Idempotency-Key was used for another body within 24 hours.',
@@ -93,7 +93,7 @@ export const ERRORS = {
   ...rows(503, 'service_unavailable_error', { server_is_overloaded: 'The gateway or the upstream is overloaded.' }),
   ...rows(502, 'upstream_error', {
     output_gone: 'A file at the upstream no longer exists.',
-    output_refused: 'A file at the upstream is too large, or its address may not be fetched.',
+    output_refused: 'A file at the upstream is too large, or at a forbidden address.',
   }),
   ...rows(503, 'service_unavailable_error', {
     shutting_down: 'The gateway is being stopped.',
@@ -102,19 +102,18 @@ export const ERRORS = {
   }),
   // Of the admin API.
   ...rows(403, 'permission_error', {
-    permission_denied: 'The role of the administrator does not have the right that this needs.',
+    permission_denied: 'The role of the administrator lacks the right.',
   }),
   ...rows(404, 'invalid_request_error', {
-    object_not_found: 'There is no such object, or it belongs to a project that the administrator may not see.',
+    object_not_found: 'There is no such object, or the administrator may not see it.',
   }),
   ...rows(409, 'invalid_request_error', {
-    contents_unreadable:
-      'The contents of the request are encrypted with a key that the gateway does not have, or were changed in the store.',
+    contents_unreadable: 'The contents are encrypted with a key that the gateway lacks, or were changed.',
     idempotency_key_in_use:
-      'A request with this Idempotency-Key has not been answered: it is still being handled, or the gateway has stopped meanwhile; look up whether it was carried out.',
+      'A request with this Idempotency-Key has no answer: it runs, or the gateway has stopped; look up whether it was carried out.',
   }),
   ...rows(412, 'invalid_request_error', {
-    precondition_failed: 'The object was changed since the ETag in If-Match was read; read it again.',
+    precondition_failed: 'The object was changed since the ETag in If-Match was read.',
   }),
   ...rows(504, 'timeout_error', { upstream_timeout: 'The upstream did not respond in time.' }),
 } as const

@@ -581,7 +581,7 @@ describe.skipIf(!hasValkey)('limits that processes count in Valkey', () => {
   })
 
   it('need no other permission than the manual names', async () => {
-    const manual = await Bun.file(new URL('../../../docs/manual/how-to/valkey.md', import.meta.url)).text()
+    const manual = await Bun.file(new URL('../../../docs/manual/how-to/several-gateways.md', import.meta.url)).text()
     const rule = /^ACL SETUSER gatehouse on (.*)$/m.exec(manual)?.[1] ?? ''
     const admin = await clientOf()
     await admin.send('ACL', ['SETUSER', 'limited', 'reset', 'on', ...rule.replace('password', 'canary').split(' ')])

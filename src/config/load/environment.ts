@@ -33,7 +33,11 @@ export const ENVIRONMENT_VARIABLES = {
   GATEHOUSE_CONFIG: { default: './gatehouse.yaml', meaning: 'Path of the configuration file.' },
   GATEHOUSE_ENV_FILE: {
     default: 'none',
-    meaning: 'A file with a variable on each line, as NAME=value; its variables win over those of the process.',
+    meaning: 'A file with lines NAME=value, which win over the process.',
+  },
+  GATEHOUSE_URL: {
+    default: 'the store',
+    meaning: 'The gateway on which commands work, with `GATEHOUSE_ADMIN_TOKEN`; the gateway itself does not read it.',
   },
   GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
   GATEHOUSE_PORT: { default: '8787', meaning: 'Port to listen on, from 0 to 65535; 0 takes a free one.' },
@@ -55,25 +59,23 @@ export const ENVIRONMENT_VARIABLES = {
   },
   GATEHOUSE_CONTENTS_KEY: {
     default: 'none',
-    meaning:
-      'Encrypts the contents that the request log records: 32 random bytes in base64, as `openssl rand -base64 32` makes them.',
+    meaning: 'Encrypts recorded contents: 32 random bytes in base64.',
   },
   GATEHOUSE_CONTENTS_KEY_OLD: {
     default: 'none',
-    meaning: 'The contents key before the last rotation: contents that it encrypted stay readable.',
+    meaning: 'The contents key before the last rotation.',
   },
   GATEHOUSE_CONFIG_VARIABLES: {
     default: 'none',
-    meaning:
-      'Names of variables that a configuration given by the admin API may take, with commas between; as `admin.config_variables`.',
+    meaning: 'As `admin.config_variables`, with commas between.',
   },
   GATEHOUSE_LOG: { default: 'info', meaning: 'Log level: `debug`, `info`, `warn`, `error` or `silent`.' },
   GATEHOUSE_DISCOVER: {
     default: 'on without a configuration file, else off',
-    meaning: '`on` or `off`: whether providers are found by environment keys and on loopback.',
+    meaning: '`on` or `off`: as `discover`.',
   },
 } as const satisfies Record<string, { default: string; meaning: string }>
-type Variable = Exclude<keyof typeof ENVIRONMENT_VARIABLES, 'GATEHOUSE_ENV_FILE'>
+type Variable = Exclude<keyof typeof ENVIRONMENT_VARIABLES, 'GATEHOUSE_ENV_FILE' | 'GATEHOUSE_URL'>
 
 type EnvironmentParts = { environment: Environment; flags?: Flags | undefined; cwd: string }
 

@@ -80,7 +80,7 @@ export const KINDS = {
   fal: { calls: 'fal.', environment: ['FAL_KEY', 'FAL_API_KEY'] },
   fireworks: { calls: 'Fireworks AI.', environment: ['FIREWORKS_API_KEY'] },
   google: {
-    calls: 'The Gemini API for videos (Veo), images (Imagen) and embeddings; its chat is `contentgen-compat`.',
+    calls: 'The Gemini API but for chat, which is `contentgen-compat`.',
     environment: ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_API_KEY'],
   },
   'google-vertex': {
