@@ -20,7 +20,7 @@ describe('the search of the sandbox in the manual', () => {
     ['How do I keep secrets out of the file?', 'configuration'],
     ['How do I change the configuration while the gateway runs?', 'configuration'],
     ['How do I add a provider?', 'providers'],
-    ['What is a preset?', 'providers'],
+    ['What is a preset?', 'provider-kinds'],
     ['What are quirks?', 'providers'],
     ['How do I use OpenAI, Anthropic or Gemini?', 'providers'],
     ['Can another Gatehouse be a provider?', 'providers'],
