@@ -1,6 +1,7 @@
 /** Guards through the whole gateway: what they block, replace and restore, in each chat API, whole and streamed. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import type { GuardConfig } from '../src/config/schema/guard-schema.ts'
+import { CHAT_APIS as APIS, type ChatApi as Api, events, type Json } from './kit/chat-apis.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { chunk, completion, startVendor, stream, usageChunk, type Vendor, whole } from './kit/vendor.ts'
 
@@ -37,76 +38,6 @@ async function start(guards: Record<string, GuardConfig>, named = Object.keys(gu
   )
   return { gateway, vendor }
 }
-
-type Api = {
-  name: string
-  path(stream: boolean): string
-  body(text: string, stream: boolean): object
-  /** The text of an answer, whole or as its events. */
-  textOf(body: string): string
-  /** How an answer ends that was blocked. */
-  end: RegExp
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the answers of four APIs
-type Json = Record<string, any>
-
-const events = (body: string): Json[] =>
-  body.startsWith('{')
-    ? [JSON.parse(body)]
-    : [...body.matchAll(/^data: (\{.*)$/gm)].map(([, data]) => JSON.parse(data as string))
-
-const APIS: Api[] = [
-  {
-    name: 'chat completions',
-    path: () => '/v1/chat/completions',
-    body: (text, stream) => ({ model: 'v/m', stream, messages: [{ role: 'user', content: text }] }),
-    textOf: (body) =>
-      events(body)
-        .flatMap(({ choices = [] }) => choices)
-        .map(({ message, delta }) => message?.content ?? delta?.content ?? '')
-        .join(''),
-    end: /"finish_reason":"content_filter"/,
-  },
-  {
-    name: 'Responses',
-    path: () => '/v1/responses',
-    body: (text, stream) => ({ model: 'v/m', stream, input: text, store: false }),
-    textOf: (body) =>
-      body.startsWith('{')
-        ? events(body)
-            .flatMap(({ output }) => output)
-            .flatMap(({ content }) => content ?? [])
-            .map(({ text }) => text)
-            .join('')
-        : events(body)
-            .map(({ type, delta }) => (type === 'response.output_text.delta' ? delta : ''))
-            .join(''),
-    end: /"incomplete_details":\{"reason":"content_filter"\}/,
-  },
-  {
-    name: 'Messages',
-    path: () => '/v1/messages',
-    body: (text, stream) => ({ model: 'v/m', stream, max_tokens: 100, messages: [{ role: 'user', content: text }] }),
-    textOf: (body) =>
-      events(body)
-        .map(({ content, delta }) => content?.map(({ text }: { text: string }) => text).join('') ?? delta?.text ?? '')
-        .join(''),
-    end: /"stop_reason":"refusal"/,
-  },
-  {
-    name: 'contentgen',
-    path: (stream) => `/v1beta/models/v/m:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
-    body: (text) => ({ contents: [{ role: 'user', parts: [{ text }] }] }),
-    textOf: (body) =>
-      events(body)
-        .flatMap(({ candidates = [] }) => candidates)
-        .flatMap(({ content }) => content?.parts ?? [])
-        .map(({ text = '' }) => text)
-        .join(''),
-    end: /"finishReason":"SAFETY"/,
-  },
-]
 
 const ask = ({ gateway }: Setup, api: Api, text: string, isStream: boolean) =>
   gateway.call(api.path(isStream), { json: api.body(text, isStream) })

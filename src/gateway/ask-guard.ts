@@ -1,9 +1,9 @@
 /** Guards that ask: a moderation model, a chat model that classifies, or a service. Their calls are those of the same caller. */
 import type { Call } from '../calls/call.ts'
-import type { AskGuard, Verdict } from '../calls/guards/guard.ts'
+import type { Answered, AskGuard, Verdict } from '../calls/guards/guard.ts'
 import type { Pipeline } from '../calls/pipeline.ts'
 import { runAside } from '../calls/side-call.ts'
-import type { GuardConfig, QuestionKind } from '../config/schema/guard-schema.ts'
+import type { GuardConfig, QUESTION_KINDS } from '../config/schema/guard-schema.ts'
 import type { Chat } from '../families/chat/chat.ts'
 import type { ModerationsFamily } from '../families/moderations/moderations.ts'
 import { signatureHeaders } from '../jobs/signed-post.ts'
@@ -19,6 +19,8 @@ import { MAX_MODERATION_TEXTS, type ModerationResult } from '../spec/moderation-
 import type { AccountLimits, Caller } from '../spec/token.ts'
 
 const DEFAULT_TIMEOUT_MS = 5_000
+/** A model needs as long as for its answer. */
+const REPAIR_TIMEOUT_MS = 60_000
 const MAX_ANSWER_BYTES = 16_000_000
 /** How an answer of a classifier begins that blocks. */
 const UNSAFE = ['unsafe', 'yes', 'true']
@@ -35,7 +37,26 @@ type AskParts = {
 }
 
 export function createAskGuard({ pipeline, chat, moderations, guardedFetch, clock, log }: AskParts): AskGuard {
-  const services: Record<QuestionKind, (question: Question, call: Call) => Promise<Verdict>> = {
+  /** The text of the answer to a chat request. */
+  async function answerTo({ family, request }: Answered, call: Call): Promise<string> {
+    const { answer, usage } = await pipeline().run(chat().whole, call, {
+      family,
+      request,
+      answer: { id_prefix: 'chatcmpl-' },
+      writer: () => ({
+        whole: (given) => given,
+        encode: () => '',
+        includesUsage: false,
+        end: () => '',
+        fail: () => '',
+      }),
+    })
+    const text = (answer.encode(usage) as ChatCompletion).choices[0]?.message.content?.trim()
+    if (!text) throw new Error('no answer')
+    return text
+  }
+
+  const services: Record<QuestionKind | 'schema', (question: Question, call: Call) => Promise<Verdict>> = {
     async moderation({ config, texts }, call) {
       const input = texts.length > MAX_MODERATION_TEXTS ? [texts.join('\n')] : [...texts]
       const { answer } = await pipeline().run(moderations, call, { model: config.model ?? '', input })
@@ -44,33 +65,29 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
     },
 
     async classifier({ config: { model = '', instructions, unsafe = UNSAFE, threshold = 0.5 }, texts }, call) {
-      const { answer, usage } = await pipeline().run(chat().whole, call, {
-        family: 'chatcompat',
-        request: {
-          model,
-          messages: [
-            ...(instructions ? [{ role: 'system' as const, content: instructions }] : []),
-            { role: 'user', content: texts.join('\n\n') },
-          ],
-          max_tokens: CLASSIFIER_TOKENS,
-        },
-        answer: { id_prefix: 'chatcmpl-' },
-        writer: () => ({
-          whole: (given) => given,
-          encode: () => '',
-          includesUsage: false,
-          end: () => '',
-          fail: () => '',
-        }),
-      })
-      const { choices } = answer.encode(usage) as ChatCompletion
-      const text = choices[0]?.message.content?.trim().toLowerCase() ?? ''
-      if (text === '') throw new Error('no answer')
+      const system = instructions ? [{ role: 'system' as const, content: instructions }] : []
+      const messages = [...system, { role: 'user' as const, content: texts.join('\n\n') }]
+      const text = await answerTo(
+        { family: 'chatcompat', request: { model, messages, max_tokens: CLASSIFIER_TOKENS } },
+        call,
+      )
       const number = Number(text.split(/\s/)[0])
       const blocks = Number.isNaN(number)
-        ? unsafe.some((word) => text.startsWith(word.toLowerCase()))
+        ? unsafe.some((word) => text.toLowerCase().startsWith(word.toLowerCase()))
         : number >= threshold
       return { action: blocks ? 'block' : 'pass' }
+    },
+
+    async schema({ config: { schema }, texts: [text = '', problem], answered }, call) {
+      if (!answered) throw new Error('no request')
+      const { n: _, stream: __, stream_options: ___, messages, ...rest } = answered.request
+      const content = `Your answer does not fit its JSON Schema: ${problem}. Answer again, with JSON alone that fits it: ${JSON.stringify(schema)}`
+      const answer = text === '' ? [] : [{ role: 'assistant' as const, content: text }]
+      const asked = [...messages, ...answer, { role: 'user' as const, content }]
+      return {
+        action: 'replace',
+        texts: [await answerTo({ ...answered, request: { ...rest, messages: asked } }, call)],
+      }
     },
 
     async webhook({ name, on, config: { url = '', secret }, texts }, { request_id, caller, signal }) {
@@ -103,8 +120,8 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
 
   return async ({ call, ...question }) => {
     const { name, config, on } = question
-    const decide = services[config.kind as QuestionKind]
-    const timeout_ms = config.timeout_ms ?? DEFAULT_TIMEOUT_MS
+    const decide = services[config.kind as keyof typeof services]
+    const timeout_ms = config.timeout_ms ?? (config.kind === 'schema' ? REPAIR_TIMEOUT_MS : DEFAULT_TIMEOUT_MS)
     const side = { timeout_ms, clock, what: `The guard "${name}" did not decide`, caller: guardCaller(call.caller) }
     try {
       return await runAside(call, side, (own) => decide(question, own))
@@ -117,7 +134,8 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
   }
 }
 
-type Question = { name: string; config: GuardConfig; on: string; texts: readonly string[] }
+type QuestionKind = (typeof QUESTION_KINDS)[number]
+type Question = { name: string; config: GuardConfig; on: string; texts: readonly string[]; answered?: Answered }
 
 const guardCallers = new WeakMap<Caller, Caller>()
 

@@ -1,7 +1,7 @@
 /** The admin API's guards: what each has decided of the newest requests, and what each would do with a text. */
 import Type from 'typebox'
 import { CallGuards } from '../../calls/guards/call-guards.ts'
-import { checksSide, GUARD_OUTCOMES, type Guard } from '../../calls/guards/guard.ts'
+import { asks, checksSide, GUARD_OUTCOMES, type Guard } from '../../calls/guards/guard.ts'
 import type { Guards } from '../../calls/guards/guards.ts'
 import type { Plans } from '../../calls/plan.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
@@ -126,13 +126,16 @@ export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: Gu
     const results = []
     for (const guard of chosen(names, model)) {
       const { name } = guard
-      if (!guard.rules || !checksSide(guard, on)) {
+      if (asks(guard) || !checksSide(guard, on)) {
         results.push({ name, outcome: null, text })
         continue
       }
       const checks = new CallGuards([guard], { call, ask: notAsked, results: [] })
       const one = { text }
-      const isPassed = on === 'input' ? await passes(checks.checkInput([one])) : await checks.checkOutput([one])
+      const isPassed =
+        on === 'input'
+          ? await passes(checks.checkInput([one]))
+          : await checks.checkOutput([one], () => fitOne(checks, one))
       results.push({ name, outcome: checks.results[0]?.outcome ?? null, text: isPassed ? one.text : null })
     }
     return Response.json({ on, results })
@@ -169,7 +172,13 @@ async function passes(check: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Guards with rules alone are tried: the others would call a model, which somebody pays, or a service. */
+/** Nobody is asked to repair it. */
+async function fitOne(checks: CallGuards, one: { text: string }): Promise<{ text: string }[]> {
+  one.text = await checks.fitted(one.text)
+  return [one]
+}
+
+/** Guards with rules or a schema are tried: the others would call a model, which somebody pays, or a service. */
 const notAsked = () => Promise.reject(new Error('A guard that asks is not tried.'))
 
 /** As the log has it. */

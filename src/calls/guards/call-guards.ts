@@ -3,7 +3,9 @@ import type { GuardSide } from '../../config/schema/guard-schema.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { GuardedText } from './content.ts'
 import {
+  type Answered,
   type AskGuard,
+  asks,
   checksSide,
   GUARD_OUTCOMES,
   type Guard,
@@ -19,7 +21,6 @@ import { Blocked, FilterChain, LengthFilter, RulesFilter, type TextFilter } from
 
 type Ruled = Guard & { rules: Rules }
 const hasRules = (guard: Guard): guard is Ruled => guard.rules !== undefined
-const asks = (guard: Guard): boolean => guard.rules === undefined
 
 /** Of a streamed answer: the rules of guards, or values in place of their placeholders. */
 export type GuardSteps = 'all' | 'rules' | 'restore'
@@ -36,10 +37,14 @@ type CallGuardParts = {
   results: GuardResult[]
 }
 
+/** A text that is longer fits no schema. */
+export const MAX_FITTED_CHARACTERS = 1_000_000
+
 export class CallGuards {
   readonly #guards: readonly Guard[]
   readonly #input: readonly Guard[]
   readonly #output: readonly Guard[]
+  readonly #schemas: readonly Guard[]
   readonly #restores: boolean
   readonly #parts: CallGuardParts
   readonly #placeholders = new Placeholders()
@@ -49,6 +54,7 @@ export class CallGuards {
   constructor(guards: readonly Guard[], parts: CallGuardParts) {
     this.#input = guards.filter((guard) => checksSide(guard, 'input'))
     this.#output = guards.filter((guard) => checksSide(guard, 'output'))
+    this.#schemas = guards.filter(({ misfit }) => misfit)
     this.#restores = guards.some(restores)
     this.#parts = parts
     this.#guards = guards
@@ -74,6 +80,16 @@ export class CallGuards {
     return this.#output.some(asks)
   }
 
+  /** Whether an answer of chat must fit a schema. */
+  get hasSchemas(): boolean {
+    return this.#schemas.length > 0
+  }
+
+  /** Whether a streamed answer is held back until it is known to fit. */
+  get holdsAnswer(): boolean {
+    return this.#schemas.some(({ isObserving }) => !isObserving)
+  }
+
   /**
    * Checks and changes the texts of a request. Rejects with GatewayError where a guard blocks it. `isAnswered`: the provider has
    * answered it already, so that nobody is asked again whether it may be sent.
@@ -87,17 +103,19 @@ export class CallGuards {
     }
   }
 
-  /** The same of a whole answer. False: a guard blocks it. */
-  async checkOutput(texts: readonly GuardedText[]): Promise<boolean> {
+  /** The same of a whole answer. False: a guard blocks it. `fit` makes it fit schemas, and returns its texts. */
+  async checkOutput(texts: readonly GuardedText[], fit?: () => Promise<readonly GuardedText[]>): Promise<boolean> {
+    let checked = texts
     try {
       await this.#checkAll(this.#output, 'output', texts)
+      if (fit && this.hasSchemas) checked = await fit()
     } catch (thrown) {
       if (!(thrown instanceof Blocked)) throw thrown
-      this.onBlocked?.()
+      this.blockedBy(thrown)
       return false
     }
     if (this.#restores && !this.#placeholders.isEmpty)
-      for (const one of texts) one.text = this.#placeholders.restored(one.text, one.is_json ?? false)
+      for (const one of checked) one.text = this.#placeholders.restored(one.text, one.is_json ?? false)
     return true
   }
 
@@ -128,7 +146,40 @@ export class CallGuards {
     }
   }
 
-  /** What was decided by a filter that has thrown. */
+  /**
+   * The text of an answer, as it fits the schemas. What is checked has values in place of placeholders; what the model is
+   * asked to repair has not. Rejects with Blocked. `answered` absent: nobody is asked.
+   */
+  async fitted(given: string, answered?: Answered): Promise<string> {
+    const text = unfenced(given)
+    const misfit = this.#misfit(text, text !== given)
+    if (!misfit) return this.holdsAnswer ? text : given
+    if (!misfit.config.repair || !answered || text.length > MAX_FITTED_CHARACTERS) throw new Blocked(misfit)
+    const problem = problemOf(misfit, text) ?? 'a value does not fit'
+    let repaired: string | undefined
+    await this.#decide(misfit, 'output', [text, problem], ([first]) => (repaired = first), answered)
+    if (repaired === undefined) throw new Blocked(misfit)
+    const one = { text: unfenced(repaired) }
+    await this.#checkAll(this.#output, 'output', [one])
+    const again = this.#misfit(one.text, false)
+    if (again) throw new Blocked(again)
+    this.#note(misfit, 'output', 'replaced')
+    return one.text
+  }
+
+  /** The guard whose schema a text does not fit. Those that observe are noted. */
+  #misfit(text: string, isChanged: boolean): Guard | undefined {
+    const restored = this.#placeholders.restored(text, false)
+    return this.#schemas.find((guard) => {
+      const { isObserving } = guard
+      const changed = isObserving ? 'would_replace' : 'replaced'
+      const isMisfit = problemOf(guard, restored) !== undefined
+      this.#note(guard, 'output', isMisfit && isObserving ? 'would_block' : isChanged ? changed : 'passed')
+      return isMisfit && !isObserving
+    })
+  }
+
+  /** Of an answer that a guard blocks. */
   blockedBy({ guard }: Blocked): void {
     this.#note(guard, 'output', 'blocked')
     this.onBlocked?.()
@@ -161,12 +212,13 @@ export class CallGuards {
     on: GuardSide,
     texts: readonly string[],
     replace: (texts: readonly string[]) => void,
+    answered?: Answered,
   ): Promise<void> {
     const { call, ask } = this.#parts
     const { name, config, isObserving } = guard
     let verdict: Verdict
     try {
-      verdict = await ask({ name, config, on, texts, call })
+      verdict = await ask({ name, config, on, texts, call, ...(answered && { answered }) })
       if (verdict.action === 'replace' && !isObserving) replace(verdict.texts)
     } catch (thrown) {
       if (thrown instanceof Blocked) throw thrown
@@ -223,6 +275,21 @@ export class CallGuards {
 function replaceAll(texts: readonly GuardedText[], replaced: readonly string[]): void {
   for (const [at, { is_json }] of texts.entries()) if (is_json) JSON.parse(replaced[at] ?? '')
   for (const [at, one] of texts.entries()) if (replaced[at] !== one.text) one.text = replaced[at] ?? ''
+}
+
+/** A block of code that is all of an answer is read as what it contains; models write JSON so. */
+const unfenced = (text: string): string => /^\s*```[\w-]*\n(.*?)\n?```\s*$/s.exec(text)?.[1] ?? text
+
+/** How a text does not fit; undefined: it fits. */
+function problemOf({ misfit }: Guard, text: string): string | undefined {
+  if (text.length > MAX_FITTED_CHARACTERS) return 'it is too long'
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return 'it is not JSON'
+  }
+  return misfit?.(value)
 }
 
 /** What was found is not repeated. */

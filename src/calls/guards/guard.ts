@@ -1,6 +1,9 @@
 /** One guard as it is configured, and what it has decided of a call. */
-import type { GuardConfig, GuardSide, QuestionKind } from '../../config/schema/guard-schema.ts'
+import { type GuardConfig, type GuardSide, QUESTION_KINDS } from '../../config/schema/guard-schema.ts'
+import { compileSchema, type SchemaCheck } from '../../kit/schema-check.ts'
 import type { TraceContext } from '../../kit/trace-context.ts'
+import type { ChatRequest } from '../../protocols/shared/canonical.ts'
+import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { Caller } from '../../spec/token.ts'
 import { type Rules, rulesOf } from './rules.ts'
 
@@ -24,7 +27,18 @@ export type GuardedCall = {
   options?: { readonly tags?: readonly string[] }
 }
 
-type GuardQuestion = { name: string; config: GuardConfig; on: GuardSide; texts: readonly string[]; call: GuardedCall }
+/** The chat request that an answer belongs to. */
+export type Answered = { family: EndpointFamily; request: ChatRequest }
+
+type GuardQuestion = {
+  name: string
+  config: GuardConfig
+  on: GuardSide
+  texts: readonly string[]
+  call: GuardedCall
+  /** Of kind schema, where the answer is to be repaired. */
+  answered?: Answered
+}
 
 /** Asks a model or a service for the call. Rejects where there is no decision in time. */
 export type AskGuard = (question: GuardQuestion) => Promise<Verdict>
@@ -33,21 +47,27 @@ export type Guard = {
   readonly name: string
   readonly config: GuardConfig
   readonly isObserving: boolean
-  /** Absent: it asks. */
+  /** Absent: it asks, or has a schema. */
   readonly rules?: Rules
+  /** Of kind schema. */
+  readonly misfit?: SchemaCheck
 }
 
-const QUESTION_KINDS: ReadonlySet<string> = new Set<QuestionKind>(['moderation', 'classifier', 'webhook'])
+export const asks = ({ config }: Pick<Guard, 'config'>): boolean =>
+  (QUESTION_KINDS as readonly string[]).includes(config.kind)
 
-/** Throws Error for a pattern that is none. */
+/** Throws Error for a pattern or a schema that is none. */
 export const createGuard = (name: string, config: GuardConfig): Guard => ({
   name,
   config,
   isObserving: config.mode === 'observe',
-  ...(!QUESTION_KINDS.has(config.kind) && { rules: rulesOf(config) }),
+  ...(config.kind === 'schema'
+    ? { misfit: compileSchema(config.schema) }
+    : !asks({ config }) && { rules: rulesOf(config) }),
 })
 
 export function checksSide({ config: { kind, on } }: Guard, side: GuardSide): boolean {
+  if (kind === 'schema') return side === 'output'
   return on ? on.includes(side) : kind !== 'redact' || side === 'input'
 }
 

@@ -1,6 +1,7 @@
 /** Checks guards: names, patterns, and the settings that belong to each kind. */
 import { nearest } from '../../kit/nearest.ts'
 import { parsePattern } from '../../kit/patterns/automaton.ts'
+import { compileSchema } from '../../kit/schema-check.ts'
 import type { Path } from '../load/read-yaml.ts'
 import type { GuardConfig } from '../schema/guard-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
@@ -21,6 +22,8 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   restore: ['redact'],
   max_characters: ['limits'],
   link_hosts: ['limits'],
+  schema: ['schema'],
+  repair: ['schema'],
   model: ['moderation', 'classifier'],
   categories: ['moderation'],
   threshold: ['moderation', 'classifier'],
@@ -29,7 +32,7 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   url: ['webhook'],
   secret: ['webhook'],
   on_error: ['moderation', 'classifier', 'webhook'],
-  timeout_ms: ['moderation', 'classifier', 'webhook'],
+  timeout_ms: ['moderation', 'classifier', 'webhook', 'schema'],
 }
 
 /** Members that failed the schema are undefined and skipped. */
@@ -96,14 +99,18 @@ function kindProblems(name: string, guard: GuardConfig): GuardProblem[] {
 const NEEDED: Partial<Record<GuardConfig['kind'], { any_of: readonly (keyof GuardConfig)[]; why: string }>> = {
   patterns: { any_of: ['patterns', 'words', 'sets'], why: 'without them nothing can match' },
   limits: { any_of: ['max_characters', 'link_hosts'], why: 'without them nothing is limited' },
+  schema: { any_of: ['schema'], why: 'without it every answer fits' },
   moderation: { any_of: ['model'], why: 'without it nothing can be asked' },
   classifier: { any_of: ['model'], why: 'without it nothing can be asked' },
   webhook: { any_of: ['url'], why: 'without it nothing can be asked' },
 }
 
-function valueProblems(name: string, { url, secret }: GuardConfig): GuardProblem[] {
+function valueProblems(name: string, { kind, on, schema, url, secret }: GuardConfig): GuardProblem[] {
   const protocol = url === undefined ? 'https:' : URL.parse(url)?.protocol
+  const input = kind === 'schema' ? (on ?? []).indexOf('input') : -1
   return [
+    ...(input < 0 ? [] : [value(['guards', name, 'on', input], 'must be output: a schema describes answers')]),
+    ...(schema === undefined ? [] : schemaProblems(name, schema)),
     ...(protocol === 'https:' || protocol === 'http:'
       ? []
       : [value(['guards', name, 'url'], 'must be an address that begins with https:// or http://')]),
@@ -111,6 +118,16 @@ function valueProblems(name: string, { url, secret }: GuardConfig): GuardProblem
       ? []
       : [value(['guards', name, 'secret'], 'must be whsec_ and 24 to 64 bytes in base64')]),
   ]
+}
+
+function schemaProblems(name: string, schema: unknown): GuardProblem[] {
+  try {
+    compileSchema(schema)
+    return []
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return [{ path: ['guards', name, 'schema'], part: 'key', message: `is no JSON Schema: ${why}` }]
+  }
 }
 
 function sourceProblems(name: string, { patterns, case_sensitive }: GuardConfig): GuardProblem[] {

@@ -2,10 +2,10 @@
 import Type from 'typebox'
 import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
 
-const GUARD_KINDS = ['patterns', 'redact', 'limits', 'moderation', 'classifier', 'webhook'] as const
+const GUARD_KINDS = ['patterns', 'redact', 'limits', 'schema', 'moderation', 'classifier', 'webhook'] as const
 
 /** Kinds that ask a model or a service, which may fail or be late. */
-export type QuestionKind = 'moderation' | 'classifier' | 'webhook'
+export const QUESTION_KINDS = ['moderation', 'classifier', 'webhook'] as const
 
 /** What is checked: requests, or answers. */
 const GUARD_SIDES = ['input', 'output'] as const
@@ -50,12 +50,12 @@ const texts = (description: string) =>
 export const GuardConfig = section({
   kind: Type.Enum([...GUARD_KINDS], {
     description:
-      'patterns: blocks or replaces matches; redact: puts placeholders for personal data; limits: blocks long texts and links; moderation, classifier, webhook: ask a moderation model, a chat model, a service.',
+      'patterns: blocks or replaces matches; redact: puts placeholders for personal data; limits: blocks long texts and links; schema: blocks answers of chat that do not fit a JSON Schema; moderation, classifier, webhook: ask a moderation model, a chat model, a service.',
   }),
   on: list(
     Type.Enum([...GUARD_SIDES]),
     { minItems: 1 },
-    'input: requests; output: answers. Default: both; redact: input.',
+    'input: requests; output: answers. Default: both; redact: input; schema: output.',
   ),
   when: optional(GuardConditions),
   order: integer({ minimum: -1000, maximum: 1000 }, 'Guards with a lower number run first. Default 0.'),
@@ -78,6 +78,12 @@ export const GuardConfig = section({
     { maxItems: 1000 },
     'Of limits: hosts that links may have, as glob patterns.',
   ),
+  schema: optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Of schema: the JSON Schema, whose patterns are in RE2 syntax and whose references are its own.',
+    }),
+  ),
+  repair: flag('Of schema: the model is asked once more where its answer does not fit. Default false.'),
   model: text({ minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
   categories: names('Of moderation: which categories block. Default: what the model flags.'),
   threshold: number(
@@ -89,7 +95,10 @@ export const GuardConfig = section({
   url: text({ minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
   secret: text({ minLength: 1 }, 'Of webhook: `whsec_` and base64; signs requests by Standard Webhooks.'),
   on_error: oneOf(['open', 'closed'], 'Without a decision: closed blocks, open passes. Default closed.'),
-  timeout_ms: integer({ minimum: 50, maximum: 60_000 }, 'How long it waits for a decision. Default 5000.'),
+  timeout_ms: integer(
+    { minimum: 50, maximum: 60_000 },
+    'How long it waits for a decision, 5000, or for a repaired answer, 60000.',
+  ),
 })
 export type GuardConfig = Type.Static<typeof GuardConfig>
 

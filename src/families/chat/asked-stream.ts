@@ -3,9 +3,11 @@
  * a block ends the answer as a content filter does.
  */
 import type { CallGuards } from '../../calls/guards/call-guards.ts'
+import type { Answered } from '../../calls/guards/guard.ts'
 import { Blocked } from '../../calls/guards/text-filter.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { ChatChunk, Delta } from '../../protocols/shared/canonical.ts'
+import { FittedChunks } from './fitted-stream.ts'
 import { GuardedChunks } from './guarded-stream.ts'
 import type { ChatMeter } from './meter.ts'
 
@@ -18,17 +20,19 @@ const CONTEXT_CHARACTERS = 2_000
 /** A meter that has counted what the guards of a stream have read. */
 export const COUNTED_BEFORE = { count() {} }
 
-type Checking = { meter: Pick<ChatMeter, 'count'>; clock: Clock }
+type Checking = { meter: Pick<ChatMeter, 'count'>; clock: Clock; answered: Answered }
 
 /** Others never see the values that the placeholders of the answer stand for. */
 export function checkedChunks(
   chunks: AsyncIterable<ChatChunk[]>,
   guards: CallGuards,
-  { meter, clock }: Checking,
+  { meter, clock, answered }: Checking,
 ): AsyncIterable<ChatChunk[]> {
-  if (!guards.asksAboutAnswer) return new GuardedChunks(chunks, { guards, meter })
-  const asked = new AskedChunks(new GuardedChunks(chunks, { guards, meter, steps: 'rules' }), guards, clock)
-  return new GuardedChunks(asked, { guards, meter: COUNTED_BEFORE, steps: 'restore' })
+  if (!guards.asksAboutAnswer && !guards.hasSchemas) return new GuardedChunks(chunks, { guards, meter })
+  const ruled = new GuardedChunks(chunks, { guards, meter, steps: 'rules' })
+  const asked = guards.asksAboutAnswer ? new AskedChunks(ruled, guards, clock) : ruled
+  const fitted = guards.hasSchemas ? new FittedChunks(asked, guards, answered) : asked
+  return new GuardedChunks(fitted, { guards, meter: COUNTED_BEFORE, steps: 'restore' })
 }
 
 type Batch = IteratorResult<ChatChunk[], undefined>

@@ -4,6 +4,7 @@ import type { Call } from '../../calls/call.ts'
 import type { ByTarget, Family, ResponseStream, StreamFamily, Try } from '../../calls/family.ts'
 import type { CallGuards } from '../../calls/guards/call-guards.ts'
 import type { GuardedText } from '../../calls/guards/content.ts'
+import type { Answered } from '../../calls/guards/guard.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
@@ -146,7 +147,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
         const { guards } = work
         if (!guards?.readsAnswer) return translated(chunks, responseContext.writer, watched)
         return translated(
-          checkedChunks(chunks, guards, { meter: watched, clock }),
+          checkedChunks(chunks, guards, { meter: watched, clock, answered: answeredBy(work) }),
           responseContext.writer,
           COUNTED_BEFORE,
         )
@@ -159,16 +160,19 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
   }
 }
 
-async function translateWhole(
-  target: Target,
-  { request, writer, guards }: ChatWork,
-  { call, signal, meter }: Try<ChatMeter>,
-): Promise<Whole> {
+async function translateWhole(target: Target, work: ChatWork, { call, signal, meter }: Try<ChatMeter>): Promise<Whole> {
+  const { request, writer, guards } = work
   const answer = await chatOf(target).complete(callFor(target, request, call), signal)
   meter.countWhole(answer)
-  const given = guards?.readsAnswer ? await guardedAnswer(guards, answer) : answer
+  const given = guards?.readsAnswer ? await guardedAnswer(guards, answer, answeredBy(work)) : answer
   return { encode: (usage) => writer.whole(given, usage) }
 }
+
+/** As it may be sent once more. */
+const answeredBy = ({ input: { family }, request, head: { model } }: ChatWork): Answered => ({
+  family,
+  request: { ...request, model },
+})
 
 /** Guards read texts, so nothing passes without translation. Throws where only a provider of the same protocol takes it. */
 function translatedInput({ passthroughRequest, ...input }: ChatInput): ChatInput {

@@ -129,23 +129,27 @@ describe('a conversation with a guard that redacts and restores', () => {
       const content = textsIn(request).join('\n')
       const [args = '{}'] = argumentsIn(request)
       const expected = { content: textsIn(given).join('\n'), args: argumentsIn(given)[0] ?? '{}' }
-      const answer = await guardedAnswer(guards, {
-        id: 'c',
-        object: 'chat.completion',
-        created: 1,
-        model: 'm',
-        choices: [
-          {
-            index: 0,
-            message: {
-              role: 'assistant',
-              content,
-              tool_calls: [{ id: 'c', function: { name: 'send', arguments: args } }],
+      const answer = await guardedAnswer(
+        guards,
+        {
+          id: 'c',
+          object: 'chat.completion',
+          created: 1,
+          model: 'm',
+          choices: [
+            {
+              index: 0,
+              message: {
+                role: 'assistant',
+                content,
+                tool_calls: [{ id: 'c', function: { name: 'send', arguments: args } }],
+              },
+              finish_reason: 'stop',
             },
-            finish_reason: 'stop',
-          },
-        ],
-      })
+          ],
+        },
+        { family: 'chatcompat', request },
+      )
       const message = answer.choices[0]?.message
       expect(message?.content).toBe(expected.content)
       expect(JSON.parse(message?.tool_calls?.[0]?.function.arguments ?? '')).toEqual(JSON.parse(expected.args))

@@ -1,6 +1,7 @@
 /** The texts of a chat request and of a whole answer, for guards. */
 import type { CallGuards } from '../../calls/guards/call-guards.ts'
 import { type GuardedText, jsonAt, textAt } from '../../calls/guards/content.ts'
+import type { Answered } from '../../calls/guards/guard.ts'
 import type {
   AnswerMessage,
   ChatCompletion,
@@ -60,13 +61,25 @@ const addressAt = <Key extends PropertyKey>(holder: { [name in Key]?: unknown },
   String(holder[key] ?? '').startsWith('data:') ? [] : textAt(holder, key)
 
 /** The answer that the client gets: checked, with values in place of their placeholders. */
-export async function guardedAnswer(guards: CallGuards, answer: ChatCompletion): Promise<ChatCompletion> {
+export async function guardedAnswer(
+  guards: CallGuards,
+  answer: ChatCompletion,
+  answered: Answered,
+): Promise<ChatCompletion> {
   const choices = answer.choices.map(({ logprobs: _, ...choice }) => ({
     ...choice,
     message: copyOfAnswer(choice.message),
   }))
-  const texts = choices.flatMap(({ message }) => textsOfAnswer(message))
-  return { ...answer, choices: (await guards.checkOutput(texts)) ? choices : choices.map(emptied) }
+  const texts = () => choices.flatMap(({ message }) => textsOfAnswer(message))
+  const fit = async () => {
+    for (const { message } of choices) {
+      const text = message.content ?? ''
+      const fitted = message.tool_calls?.length ? text : await guards.fitted(text, answered)
+      if (fitted !== text) message.content = fitted
+    }
+    return texts()
+  }
+  return { ...answer, choices: (await guards.checkOutput(texts(), fit)) ? choices : choices.map(emptied) }
 }
 
 const copyOfAnswer = (message: AnswerMessage): AnswerMessage => ({

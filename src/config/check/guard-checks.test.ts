@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'bun:test'
+import type { GuardConfig } from '../schema/guard-schema.ts'
+import { guardProblems } from './guard-checks.ts'
+
+const problemsOf = (guard: GuardConfig) =>
+  guardProblems({ guards: { g: guard } }, () => undefined).map(({ path, message }) => `${path.join('.')} ${message}`)
+
+const SCHEMAS: [string, Record<string, unknown>, string | undefined][] = [
+  ['fits', { type: 'object', $defs: { a: { type: 'integer' } }, properties: { a: { $ref: '#/$defs/a' } } }, undefined],
+  ['is of an older draft', { $schema: 'http://json-schema.org/draft-07/schema#', type: 'string' }, undefined],
+  ['has an unknown type', { type: 'text' }, '/type must be equal to one of the allowed values'],
+  ['has a pattern that RE2 has not', { pattern: '(?=a)' }, 'invalid or unsupported Perl syntax'],
+  ['refers to nothing', { $ref: '#/$defs/b' }, '$ref: nothing is at "#/$defs/b"'],
+  ['refers to another address', { $ref: 'https://x.test/s' }, '$ref: nothing is at "https://x.test/s"'],
+  ['is of no draft', { $schema: 'https://x.test/s' }, '$schema: must be one of'],
+  ['has patterns of names', { patternProperties: {} }, 'patternProperties is not supported'],
+]
+
+describe('the configuration of a guard', () => {
+  for (const [title, schema, problem] of SCHEMAS)
+    it(`${problem ? 'is refused' : 'is accepted'} where its schema ${title}`, () => {
+      const problems = problemsOf({ kind: 'schema', schema })
+      if (problem === undefined) expect(problems).toEqual([])
+      else expect(problems).toEqual([expect.stringContaining(problem)])
+    })
+
+  it('needs a schema, of answers, and has no settings of another kind', () => {
+    expect(problemsOf({ kind: 'schema' })).toEqual(['guards.g needs `schema`: without it every answer fits'])
+    expect(problemsOf({ kind: 'schema', schema: {}, on: ['output', 'input'] })).toEqual([
+      'guards.g.on.1 must be output: a schema describes answers',
+    ])
+    expect(problemsOf({ kind: 'patterns', words: ['a'], repair: true })).toEqual([
+      'guards.g.repair is a setting of kind schema, not of patterns',
+    ])
+  })
+})
