@@ -1,53 +1,127 @@
 /**
- * `npm test`: every test file, in one process. It says beforehand how long that takes, and how far it is. With
- * arguments it is `bun test` with these.
+ * `npm test`: every test file. It says beforehand how long that takes, and how far it is. On two cores or more, the files
+ * that mostly wait for processes run beside the others. With arguments it is `bun test` with these.
  */
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { allTests } from './fast-tests.ts'
 
 const ROOT = join(import.meta.dir, '..')
 /** On two cores. */
-const MINUTES = 25
+const MINUTES = 30
 const FILES_A_LINE = 25
 /** The line with which the test runner begins a file. */
 const FILE = /^\S+\.test\.ts:$/
 
-export async function runAll(args: string[], say: (text: string) => void): Promise<number> {
-  const files = allTests().length
-  const isWhole = args.length === 0
-  if (isWhole)
-    say(`${files} test files, some ${MINUTES} minutes on two cores; npm run test:fast leaves out the slow ones.\n\n`)
-  const child = Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...args], {
+/** They start processes, kill and restart them, and use a fraction of a core. */
+export const WAITING_TESTS = [
+  'test/batches-kills.test.ts',
+  'test/cell.test.ts',
+  'test/coding-agents.test.ts',
+  'test/crash-3d.test.ts',
+  'test/crash-orders.test.ts',
+  'test/crash-resume.test.ts',
+  'test/crash.test.ts',
+  'test/ledger-crash.test.ts',
+  'test/ledger-kills.test.ts',
+  'test/mcp-agents.test.ts',
+  'test/python-sdks.test.ts',
+  'test/responses-crash.test.ts',
+  'test/rivalry.test.ts',
+  'test/rolling-restart.test.ts',
+  'test/rolling-upgrade.test.ts',
+  'test/upgrade-under-load.test.ts',
+  'test/workers.test.ts',
+]
+
+type Say = (text: string) => void
+const spawn = (args: string[], stderr: 'inherit' | 'pipe') =>
+  Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...args], {
     cwd: ROOT,
     // A pipe takes the colours away.
     env: { ...process.env, ...(process.stderr.isTTY && { FORCE_COLOR: '1' }) },
     stdin: 'inherit',
     stdout: 'inherit',
-    stderr: isWhole ? 'pipe' : 'inherit',
+    stderr,
   })
-  if (child.stderr) await follow(child.stderr, { files, say })
-  return child.exited
+
+export async function runAll(args: string[], say: Say): Promise<number> {
+  if (args.length > 0) return spawn(args, 'inherit').exited
+  const files = allTests()
+  say(
+    `${files.length} test files, some ${MINUTES} minutes on two cores; npm run test:fast leaves out the slow ones.\n\n`,
+  )
+  const isWaiting = (path: string) => WAITING_TESTS.includes(path)
+  const groups =
+    availableParallelism() < 2
+      ? [files]
+      : [files.filter((path) => !isWaiting(path)), files.filter((path) => isWaiting(path))]
+  const report = createReport({ files: files.length, say })
+  const codes = await Promise.all(
+    groups.map(async (group) => {
+      // "./" names a file; without it a path would be a filter for every path that contains it.
+      const child = spawn(
+        group.map((path) => `./${path}`),
+        'pipe',
+      )
+      await report.follow(child.stderr as ReadableStream<Uint8Array>)
+      return child.exited
+    }),
+  )
+  report.end()
+  return Math.max(...codes)
 }
 
-/** Passes the text on, with a line of progress after every some files. */
-export async function follow(
-  stream: AsyncIterable<Uint8Array>,
-  { files, say }: { files: number; say: (text: string) => void },
-): Promise<void> {
+/** What the runners say, whole files at a time, with a line of progress after every some files, and the sum at the end. */
+export function createReport({ files, say }: { files: number; say: Say }) {
   const start = performance.now()
-  const decoder = new TextDecoder()
+  const sums = new Map<string, number>()
   let started = 0
-  let rest = ''
-  for await (const bytes of stream) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) {
-      if (FILE.test(Bun.stripANSI(line)) && ++started % FILES_A_LINE === 0)
-        say(`[${started} of ${files} files, ${Math.round((performance.now() - start) / 60_000)} min]\n`)
-      say(`${line}\n`)
-    }
+  let runners = 0
+
+  function count(line: string): void {
+    const [, number, name = ''] = /^ *(\d+) (pass|skip|fail|expect\(\) calls)$/.exec(line) ?? []
+    if (number !== undefined) sums.set(name, (sums.get(name) ?? 0) + Number(number))
+    const [, tests, of] = /^Ran (\d+) tests? across (\d+) files?\./.exec(line) ?? []
+    if (tests === undefined) return
+    sums.set('tests', (sums.get('tests') ?? 0) + Number(tests))
+    sums.set('files', (sums.get('files') ?? 0) + Number(of))
+    runners--
   }
-  say(rest)
+
+  return {
+    async follow(stream: AsyncIterable<Uint8Array>): Promise<void> {
+      runners++
+      const decoder = new TextDecoder()
+      let rest = ''
+      let block = ''
+      for await (const bytes of stream) {
+        const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) {
+          const plain = Bun.stripANSI(line)
+          count(plain)
+          if (FILE.test(plain)) {
+            say(block)
+            block = ''
+            if (++started % FILES_A_LINE === 0)
+              say(`[${started} of ${files} files, ${Math.round((performance.now() - start) / 60_000)} min]\n`)
+          }
+          block += `${line}\n`
+        }
+      }
+      count(Bun.stripANSI(rest))
+      say(block + rest)
+    },
+    /** In the form of a runner. None where one of them did not come to its end. */
+    end(): void {
+      if (runners > 0) return
+      const seconds = ((performance.now() - start) / 1000).toFixed(2)
+      const of = (name: string) => sums.get(name) ?? 0
+      const counts = ['pass', 'skip', 'fail', 'expect() calls'].map((name) => ` ${of(name)} ${name}\n`).join('')
+      say(`\n\n${counts}Ran ${of('tests')} tests across ${of('files')} files. [${seconds}s]\n`)
+    },
+  }
 }
 
 if (import.meta.main) process.exit(await runAll(process.argv.slice(2), (text) => process.stderr.write(text)))

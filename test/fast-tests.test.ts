@@ -2,43 +2,78 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { follow } from '../scripts/all-tests.ts'
+import { createReport, WAITING_TESTS } from '../scripts/all-tests.ts'
 import { allTests, fastTests, groupsOf, SLOW_TESTS } from '../scripts/fast-tests.ts'
 
 const root = join(import.meta.dir, '..')
+const all = allTests()
 const modules = readdirSync(join(root, 'src'), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name)
 
+/** In pieces that end anywhere. */
+async function* pieces(text: string) {
+  for (let at = 0; at < text.length; at += 7) yield new TextEncoder().encode(text.slice(at, at + 7))
+}
+
+function reported(files: number) {
+  let said = ''
+  const report = createReport({
+    files,
+    say: (more) => {
+      said += more
+    },
+  })
+  return { report, said: () => said }
+}
+
 describe('npm test', () => {
   test('passes the text of the runner on, and says after every 25 files how many there are', async () => {
     const text = Array.from({ length: 60 }, (_, at) => `src/f${at}.test.ts:\n(pass) a > b.test.ts: c\n`).join('')
-    async function* stream() {
-      for (let at = 0; at < text.length; at += 7) yield new TextEncoder().encode(text.slice(at, at + 7))
-      yield new TextEncoder().encode('Ran 60 tests \u00fc')
-    }
-    let said = ''
-    await follow(stream(), {
-      files: 612,
-      say: (more) => {
-        said += more
-      },
-    })
-    expect(said.match(/^\[.*\]$/gm)).toEqual(['[25 of 612 files, 0 min]', '[50 of 612 files, 0 min]'])
-    expect(said.replaceAll(/^\[.*\]\n/gm, '')).toBe(`${text}Ran 60 tests \u00fc`)
+    const { report, said } = reported(612)
+    await report.follow(pieces(`${text}Ran 60 tests ü`))
+    expect(said().match(/^\[.*\]$/gm)).toEqual(['[25 of 612 files, 0 min]', '[50 of 612 files, 0 min]'])
+    expect(said().replaceAll(/^\[.*\]\n/gm, '')).toBe(`${text}Ran 60 tests ü`)
+  })
+
+  const ending = (pass: number, fail: number) =>
+    ` ${pass} pass\n ${fail} fail\n 3 expect() calls\nRan ${pass + fail} tests across 2 files. [1.00s]\n`
+  test('keeps the lines of a file together, and ends with the sum of its runners', async () => {
+    const { report, said } = reported(4)
+    const file = (name: string) => `src/${name}.test.ts:\n(pass) one\n(pass) two\n`
+    await Promise.all([
+      report.follow(pieces(`${file('a')}${file('b')}${ending(10, 0)}`)),
+      report.follow(pieces(`${file('c')}${file('d')}${ending(1, 1)}`)),
+    ])
+    report.end()
+    for (const name of ['a', 'b', 'c', 'd']) expect(said()).toContain(file(name))
+    expect(said()).toMatch(/ 11 pass\n 0 skip\n 1 fail\n 6 expect\(\) calls\nRan 12 tests across 4 files\. \[.*s\]\n$/)
+  })
+
+  test('says no sum where a runner did not come to its end', async () => {
+    const { report, said } = reported(4)
+    await Promise.all([report.follow(pieces(ending(10, 0))), report.follow(pieces('src/c.test.ts:\n(pass) one\n'))])
+    report.end()
+    expect(said()).not.toContain('11 pass')
+    expect(said().match(/^Ran /gm)).toHaveLength(1)
+  })
+
+  test('runs beside the others files that exist, in order', () => {
+    expect(WAITING_TESTS.filter((path) => !all.includes(path))).toEqual([])
+    expect(WAITING_TESTS).toEqual([...WAITING_TESTS].sort())
   })
 })
 
 describe('npm run test:fast', () => {
   test('leaves out files that exist, in order', () => {
     const listed = Object.keys(SLOW_TESTS)
-    expect(listed.filter((path) => !allTests().includes(path))).toEqual([])
+    expect(listed.filter((path) => !all.includes(path))).toEqual([])
     expect(listed).toEqual([...listed].sort())
   })
 
   test('runs every other file once, those of PostgreSQL in one process', async () => {
     const groups = await groupsOf(fastTests())
-    expect(groups.flat().sort()).toEqual(allTests().filter((path) => SLOW_TESTS[path] === undefined))
+    expect(groups.flat().sort()).toEqual(all.filter((path) => SLOW_TESTS[path] === undefined))
     const isOfStore = (path: string) =>
       ['src/store/responses/responses.test.ts', 'src/store/tasks/webhooks.test.ts'].includes(path)
     expect(groups.map((group) => group.filter(isOfStore).length)).toEqual([2, ...groups.slice(1).map(() => 0)])
