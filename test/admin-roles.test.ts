@@ -224,6 +224,7 @@ describe('a project_admin', () => {
     { families: null },
     { end_users: {} },
     { allowed_addresses: null },
+    { guards: [] },
     { expires_at: null },
     { disabled: false },
     { log_contents: 'off' },

@@ -42,6 +42,7 @@ const NOT_SET = {
   budgets: [],
   end_users: {},
   allowed_addresses: null,
+  guards: [],
   expires_at: null,
   disabled: false,
 }

@@ -33,10 +33,11 @@ export function callerOf(token: Token, project?: Project): Caller {
   }
 }
 
-function limitsOf({ rate_limits, budgets, end_users }: Token | Project): AccountLimits {
+function limitsOf({ rate_limits, budgets, end_users, guards }: Token | Project): AccountLimits {
   return {
     ...(hasFields(rate_limits) && { rate_limits }),
     ...(budgets.length > 0 && { budgets }),
+    ...(guards.length > 0 && { guards }),
     ...((hasFields(end_users.rate_limits ?? {}) || (end_users.budgets ?? []).length > 0) && { end_users }),
   }
 }

@@ -84,6 +84,7 @@ describe('a project', () => {
       budgets: [],
       end_users: {},
       allowed_addresses: null,
+      guards: [],
       expires_at: null,
       disabled: false,
       log_contents: null,

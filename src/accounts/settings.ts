@@ -19,6 +19,7 @@ const MAX_PATTERNS = 1_000
 const MAX_LABELS = 64
 const MAX_LABEL_VALUE = 256
 const MAX_NETWORKS = 1_000
+const MAX_GUARDS = 32
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/
 /** Control characters would garble terminals and logs. */
 const CONTROL = /\p{Cc}/u
@@ -35,6 +36,7 @@ const CHECKS: Checks = {
   budgets: (budgets) => readBudgets(budgets, 'budgets'),
   end_users: readEndUsers,
   allowed_addresses: readNetworks,
+  guards: readGuards,
   expires_at: readExpiry,
 }
 
@@ -153,6 +155,12 @@ function readNetworks(networks: string[] | null): string[] | null {
     throw invalid(`allowed_addresses[${index}]`, found)
   })
   return [...new Set(read)]
+}
+
+/** Whether there are such guards is known where there is a configuration. */
+function readGuards(guards: string[]): string[] {
+  if (guards.length > MAX_GUARDS) throw invalid('guards', `must hold at most ${MAX_GUARDS} names`)
+  return [...new Set(guards)]
 }
 
 function readExpiry(expires_at: number | null, now: number): number | null {

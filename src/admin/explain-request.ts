@@ -30,6 +30,8 @@ export type ExplainRequest = {
   body?: JsonRecord | undefined
   /** Of `x-gatehouse-tags`. */
   tags?: readonly string[] | undefined
+  /** Absent: one without limits. */
+  caller?: Caller | undefined
 }
 
 export type Explained = {
@@ -43,11 +45,11 @@ export type Explained = {
   plan: PlanView
 } & Decision
 
-/** What is decided once for all calls of a caller without limits and budgets of its own. */
+/** What is decided once for all calls of a caller. */
 type PlanView = {
   /** What may hold or refuse a call, in order. */
   gates: string[]
-  /** What checks the contents of a call, in order. */
+  /** What checks the contents of a call with these tags, in order. */
   guards: string[]
   /** `off`: only where the request asks for it. */
   cache: 'on' | 'off'
@@ -70,14 +72,14 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
   const { catalogue, plans, router, attemptLimits, clock } = parts
   // Where only some callers may choose: as one of them.
   const settings = { ...parts.settings, caller_routing: parts.settings.caller_routing !== false }
-  const name = request.model
-  const family = request.family ?? catalogue.find(name, OPERATOR).supported_endpoint_types[0]
+  const { model: name, caller = OPERATOR } = request
+  const family = request.family ?? catalogue.find(name, caller).supported_endpoint_types[0]
   if (!family) {
     throw new GatewayError('unsupported_endpoint', `No provider of the model "${name}" serves one of its families.`)
   }
-  const plan = plans.of(OPERATOR, name, family)
+  const plan = plans.of(caller, name, family)
   const { model } = plan
-  const call: ExplainedCall = { caller: OPERATOR, plan }
+  const call: ExplainedCall = { caller, plan }
   if (request.tags) call.options = { tags: request.tags }
   const given = family === 'contentgen-compat' ? request.body : request.body && { model: name, ...request.body }
   const body = HAS_ROUTING_FIELDS.includes(family) ? takeRoutingFields(given, call, { catalogue, settings }) : given
@@ -87,6 +89,7 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
     family,
     tags: call.options?.tags,
     preferences: call.options?.provider,
+    project_id: caller.project_id,
     now: () => unixSeconds(clock),
     facts() {
       facts ??= factsOf(body, family)
@@ -108,12 +111,12 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
     router,
   )
   const status = statusAt(model, unixSeconds(clock))
-  return { requested: name, model: model.id, family, status, fallbacks, plan: viewOf(plan), ...decision }
+  return { requested: name, model: model.id, family, status, fallbacks, plan: viewOf(plan, request.tags), ...decision }
 }
 
-const viewOf = ({ gates, guards, model, headers }: Plan): PlanView => ({
+const viewOf = ({ gates, guards, model, headers }: Plan, tags: ExplainRequest['tags']): PlanView => ({
   gates: gates.map(({ name }) => name),
-  guards: guards?.guards.map(({ name }) => name) ?? [],
+  guards: guards?.guardsWith(tags).map(({ name }) => name) ?? [],
   cache: model.cache === undefined ? 'off' : 'on',
   headers: { ...headers },
 })

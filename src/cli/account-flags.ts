@@ -22,6 +22,7 @@ import { readExpiry } from './expiry.ts'
 export const ACCOUNT_FLAGS = {
   models: 'text',
   families: 'text',
+  guards: 'text',
   limit: 'text',
   budget: 'text',
   expires: 'text',
@@ -34,6 +35,7 @@ export const ACCOUNT_FLAGS = {
 export const ACCOUNT_FLAGS_HELP = `\
       --models <patterns>    model ids, separated by commas; * matches any text
       --families <names>     families, separated by commas, or all
+      --guards <names>       guards of the configuration that check its calls, separated by commas, or none
       --limit <key>=<n>      a rate limit, such as requests_per_minute=600; may be repeated; <key>=none removes it
       --budget <amount>/<window>
                              a budget by day, week, month or total; may be repeated; none/<window> removes one, none
@@ -49,6 +51,7 @@ export const ACCOUNT_FLAGS_HELP = `\
 type AccountChange = {
   models?: string[]
   families?: CallFamily[] | null
+  guards?: string[]
   expires_at?: number | null
   allowed_addresses?: string[] | null
   labels: [key: string, value: string | null][]
@@ -74,11 +77,13 @@ export function readAccountFlags(given: Arguments, command: string): AccountChan
     if (trouble) fail('models', trouble)
   }
   const families = given.text('families')
+  const guards = listOf(given.text('guards'))
   const expires_at = expiryOf(given.text('expires'), fail)
   const addresses = given.texts('allow-address')
   return {
     ...(models && { models }),
     ...(families !== undefined && { families: families === 'all' ? null : (listOf(families) ?? []).map((name) => familyOf(name, fail)) }), // biome-ignore format: short
+    ...(guards && { guards: guards.includes('none') ? [] : guards }),
     ...(expires_at !== undefined && { expires_at }),
     ...(addresses.length > 0 && { allowed_addresses: addresses.includes('any') ? null : networksOf(addresses, fail) }),
     labels: given.texts('label').map((text) => labelOf(text, fail)),

@@ -171,6 +171,7 @@ export function createAdministration(parts: AdministrationParts): Administration
         health: parts.health,
         version: parts.version,
         engine: store.engine,
+        guardNames: () => Object.keys(config().guards),
         contentsProblem: () =>
           config().contents_key === undefined || !config().request_log.enabled
             ? 'Contents are stored only encrypted, with a row of the request log: the gateway needs GATEHOUSE_CONTENTS_KEY and request_log.enabled.'

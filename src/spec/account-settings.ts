@@ -41,6 +41,9 @@ const families = Type.Union([Type.Array(CallFamily), Type.Null()], { description
 const allowed_addresses = Type.Union([Type.Array(Type.String()), Type.Null()], {
   description: 'CIDR ranges of client addresses; null is every address.',
 })
+const guards = Type.Array(Type.String(), {
+  description: 'Names of guards that check its calls, besides those of the model and of its project.',
+})
 const expires_at = Type.Union([Type.Integer(), Type.Null()])
 
 /** Times are unix seconds. */
@@ -76,6 +79,16 @@ export const ACCOUNT_SETTINGS = {
     unset: null,
     is_json: true,
     plain_text: 'allowed_addresses.*',
+  },
+  guards: {
+    shown: guards,
+    given: guards,
+    in_file: Type.Array(Type.String(), {
+      description: 'Names of guards in `guards` that check its calls. Default: none.',
+    }),
+    unset: [],
+    is_json: true,
+    plain_text: 'guards.*',
   },
   expires_at: {
     shown: expires_at,

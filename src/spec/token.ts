@@ -69,12 +69,14 @@ export const Project = Type.Object(
 )
 export type Project = Type.Static<typeof Project>
 
-/** Limits of a token or of a project. Absent: it has none of its own. */
+/** Limits and guards of a token or of a project. Absent: it has none of its own. */
 export type AccountLimits = {
   rate_limits?: RateLimits
   budgets?: readonly Budget[]
   /** Of each of its end users. */
   end_users?: EndUserLimits
+  /** Their names. */
+  guards?: readonly string[]
 }
 
 /** The caller of a request, as far as other modules need to know it. */

@@ -9,6 +9,7 @@ const NOTHING_SET = {
   budgets: [],
   end_users: {},
   allowed_addresses: null,
+  guards: [],
   expires_at: null,
   disabled: false,
 }

@@ -705,6 +705,7 @@ export type IssuedToken = {
   budgets: (Budget)[]
   end_users: EndUserLimits
   allowed_addresses: (string)[] | null
+  guards: (string)[]
   expires_at: number | null
   disabled: boolean
   declared?: boolean | undefined
@@ -858,6 +859,7 @@ export type Project = {
   budgets: (Budget)[]
   end_users: EndUserLimits
   allowed_addresses: (string)[] | null
+  guards: (string)[]
   expires_at: number | null
   disabled: boolean
   declared?: boolean | undefined
@@ -969,6 +971,7 @@ export type ProjectChange = {
 })[] | undefined
 } | undefined
   allowed_addresses?: (string)[] | null | undefined
+  guards?: (string)[] | null | undefined
   expires_at?: number | null | undefined
   log_contents?: 'on' | 'off' | 'header' | null | undefined
   disabled?: boolean | null | undefined
@@ -1083,6 +1086,7 @@ export type ProjectOrder = {
 })[] | undefined
 } | undefined
   allowed_addresses?: (string)[] | null | undefined
+  guards?: (string)[] | null | undefined
   expires_at?: number | null | undefined
   log_contents?: 'on' | 'off' | 'header' | null | undefined
 }
@@ -1377,6 +1381,7 @@ export type RoutingExplanationOrder = {
   stream?: boolean | null | undefined
   body?: Record<string, unknown> | null | undefined
   tags?: (string)[] | null | undefined
+  token_id?: string | null | undefined
 }
 
 export type RoutingOverride = {
@@ -1591,6 +1596,7 @@ export type Token = {
   budgets: (Budget)[]
   end_users: EndUserLimits
   allowed_addresses: (string)[] | null
+  guards: (string)[]
   expires_at: number | null
   disabled: boolean
   declared?: boolean | undefined
@@ -1703,6 +1709,7 @@ export type TokenChange = {
 })[] | undefined
 } | undefined
   allowed_addresses?: (string)[] | null | undefined
+  guards?: (string)[] | null | undefined
   expires_at?: number | null | undefined
   project_id?: string | null | undefined
 }
@@ -1829,6 +1836,7 @@ export type TokenOrder = {
 })[] | undefined
 } | undefined
   allowed_addresses?: (string)[] | null | undefined
+  guards?: (string)[] | null | undefined
   expires_at?: number | null | undefined
   project_id?: string | null | undefined
 }

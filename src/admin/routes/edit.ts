@@ -36,6 +36,15 @@ export function assertMatch(context: Context, present: Record<string, unknown>, 
   )
 }
 
+/** Throws invalid_value for a name that no guard has. */
+export function assertGuards({ guards = [] }: { guards?: readonly string[] }, known: readonly string[]): void {
+  const index = guards.findIndex((name) => !known.includes(name))
+  if (index < 0) return
+  const list = known.length === 0 ? 'there are none' : `known: ${known.join(', ')}`
+  const message = `guards[${index}]: found ${JSON.stringify(guards[index]?.slice(0, 100))}, which is not a guard; ${list}.`
+  throw new GatewayError('invalid_value', message, { param: `guards[${index}]` })
+}
+
 const stable = (value: Record<string, unknown>, volatile: string[]) =>
   Object.fromEntries(Object.entries(value).filter(([name]) => !volatile.includes(name)))
 

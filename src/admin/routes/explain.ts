@@ -1,14 +1,17 @@
 /** The admin API's explanation of how a request would be routed now, with what this process remembers. */
 import Type from 'typebox'
+import type { Tokens } from '../../accounts/tokens.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Route } from '../../http/context.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import type { Explained, ExplainRequest } from '../explain-request.ts'
+import { noSuch } from './edit.ts'
 import { adminRoute } from './route.ts'
 
 export type ExplainRouteParts = BodyParts & {
   /** Throws GatewayError as the request would. */
   explain(request: ExplainRequest): Explained
+  tokens: Pick<Tokens, 'callerOf'>
 }
 
 const ExplainOrder = Type.Object(
@@ -24,6 +27,9 @@ const ExplainOrder = Type.Object(
       }),
     ),
     tags: Type.Optional(Type.Array(Type.String(), { maxItems: 16, description: 'As in the header x-gatehouse-tags.' })),
+    token_id: Type.Optional(
+      Type.String({ minLength: 1, description: 'As a request of this token. Default: of one without limits.' }),
+    ),
   },
   { additionalProperties: false, title: 'RoutingExplanationOrder' },
 )
@@ -44,7 +50,7 @@ const Explanation = Type.Object(
         cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
         headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
       },
-      { description: 'What is decided once for all calls of a caller without limits and budgets of its own.' },
+      { description: 'What is decided once for all calls of a caller; guards are those of the tags.' },
     ),
     strategy: Type.String(),
     sticky: nullable(Type.String()),
@@ -73,7 +79,7 @@ const Explanation = Type.Object(
   { title: 'RoutingExplanation' },
 )
 
-export function adminExplainRoutes({ explain, ...parts }: ExplainRouteParts): Route[] {
+export function adminExplainRoutes({ explain, tokens, ...parts }: ExplainRouteParts): Route[] {
   const read = bodyReader(ExplainOrder, parts)
   return [
     adminRoute(['POST', '/admin/v1/routing/explain', 'read'], {
@@ -82,11 +88,20 @@ export function adminExplainRoutes({ explain, ...parts }: ExplainRouteParts): Ro
         'Nothing is sent and nothing is counted. Fails as the request would, where it could not be routed at all.',
       request: ExplainOrder,
       response: Explanation,
-      errors: [...BODY_ERRORS, 'model_not_found', 'ambiguous_model', 'model_retired', 'unsupported_endpoint'],
+      errors: [
+        ...BODY_ERRORS,
+        'object_not_found',
+        'model_not_found',
+        'ambiguous_model',
+        'model_retired',
+        'unsupported_endpoint',
+      ],
       example: { model: 'sandbox/general' },
       async handle(context) {
-        const { model, family, stream = false, body, tags } = await read(context)
-        return Response.json(explain({ model, family, is_stream: stream, body, ...(tags && { tags }) }))
+        const { model, family, stream = false, body, tags, token_id } = await read(context)
+        const caller = token_id === undefined ? undefined : await tokens.callerOf(token_id)
+        if (token_id !== undefined && !caller) throw noSuch('token', token_id)
+        return Response.json(explain({ model, family, is_stream: stream, body, tags, caller }))
       },
     }),
   ]

@@ -4,7 +4,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
-import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
+import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -12,6 +12,8 @@ export type ProjectRouteParts = BodyParts & {
   projects: Projects
   /** Why contents cannot be recorded; undefined: they can. */
   contentsProblem(): string | undefined
+  /** Of the configuration. */
+  guardNames(): readonly string[]
 }
 
 const ROOT = '/admin/v1/projects'
@@ -25,7 +27,7 @@ const inPath = ({ params: { project_id = '' } }: Context) => project_id
  */
 const OWN_FIELDS: readonly (keyof ProjectChange)[] = ['labels']
 
-export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRouteParts): Route[] {
+export function projectRoutes({ projects, contentsProblem, guardNames, ...parts }: ProjectRouteParts): Route[] {
   const readOrder = bodyReader(ProjectOrder, parts)
   const readChange = bodyReader(ProjectChange, parts)
 
@@ -56,12 +58,14 @@ export function projectRoutes({ projects, contentsProblem, ...parts }: ProjectRo
   async function create(context: Context): Promise<Response> {
     const order = await readOrder(context)
     assertContents(order)
+    assertGuards(order, guardNames())
     return objectAnswer(context, await projects.create(order, originOf(context)))
   }
 
   async function update(context: Context): Promise<Response> {
     const change = await readChange(context)
     assertContents(change)
+    assertGuards(change, guardNames())
     if (context.admin.role === 'project_admin') assertOwnFields(change)
     const { project_id } = await found(context)
     const changed = await projects.update(

@@ -7,11 +7,12 @@ import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
-import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
+import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type TokenRouteParts = BodyParts & LimitsRouteParts & { tokens: Tokens; projects: Projects }
+export type TokenRouteParts = BodyParts &
+  LimitsRouteParts & { tokens: Tokens; projects: Projects; guardNames(): readonly string[] }
 
 const ROOT = '/admin/v1/tokens'
 const ONE = `${ROOT}/:token_id`
@@ -36,7 +37,7 @@ const Rotation = Type.Object(
   { additionalProperties: false, title: 'TokenRotation' },
 )
 
-export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Route[] {
+export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRouteParts): Route[] {
   const readOrder = bodyReader(TokenOrder, parts)
   const readChange = bodyReader(TokenChange, parts)
   const readRotation = optionalBodyReader(Rotation, parts)
@@ -81,6 +82,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   async function create(context: Context): Promise<Response> {
     const { project_id = context.admin.project_id, ...order } = await readOrder(context)
     await assertProject(context, project_id)
+    assertGuards(order, guardNames())
     const issued = await tokens.issue({ ...order, ...(project_id !== undefined && { project_id }) }, originOf(context))
     return objectAnswer(context, { ...issued.token, secret: issued.secret }, [...VOLATILE, 'secret'])
   }
@@ -88,6 +90,7 @@ export function tokenRoutes({ tokens, projects, ...parts }: TokenRouteParts): Ro
   async function update(context: Context): Promise<Response> {
     const change = await readChange(context)
     await assertProject(context, change.project_id)
+    assertGuards(change, guardNames())
     const check = checkOf(context)
     const changed = await tokens.update(
       inPath(context),

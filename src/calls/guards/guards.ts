@@ -2,6 +2,7 @@
 import type { Config } from '../../config/config.ts'
 import type { GuardConfig } from '../../config/schema/guard-schema.ts'
 import { matchesGlob } from '../../kit/glob.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { type AskGuard, createGuard, type Guard } from './guard.ts'
 
@@ -14,7 +15,7 @@ export type GuardPlan = {
 }
 
 export type Guards = {
-  /** Undefined: no guard checks them. */
+  /** Undefined: no guard checks them. Throws GatewayError where the token or its project names one that is gone. */
   planOf(caller: Caller, model: GuardedModel): GuardPlan | undefined
   /** In the order in which they check. */
   all(): readonly Guard[]
@@ -44,8 +45,11 @@ export function createGuards(config: () => Pick<Config, 'guards'>, ask: AskGuard
     all: current,
     planOf(caller, model) {
       if (caller.is_unguarded) return undefined
-      const named = (guard: Guard) => model.guards.includes(guard.name)
+      const ofCaller = [...(caller.project?.guards ?? []), ...(caller.guards ?? [])]
+      const named = ({ name }: Guard) => model.guards.includes(name) || ofCaller.includes(name)
       const fitting = current().filter((guard) => named(guard) || fits(guard.config, caller, model))
+      const gone = ofCaller.find((name) => !fitting.some((guard) => guard.name === name))
+      if (gone !== undefined) throw notThere(gone)
       if (fitting.length === 0) return undefined
       const always = (guard: Guard) => named(guard) || guard.config.when?.tags === undefined
       return {
@@ -57,6 +61,12 @@ export function createGuards(config: () => Pick<Config, 'guards'>, ask: AskGuard
     },
   }
 }
+
+/** What it was to keep from a provider must not be sent because the configuration has lost it. */
+const notThere = (name: string): GatewayError =>
+  new GatewayError('content_blocked', `The guard "${name}" of this token or its project is not in the configuration.`, {
+    accepted: 'no',
+  })
 
 const keyOf = (name: string, config: GuardConfig): string => JSON.stringify([name, config])
 

@@ -14,7 +14,7 @@ import { withIdleGateway } from '../serve/idle-gateway.ts'
 import { headedTable, table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
 
-const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--json]
+const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--token-id <id>] [--json]
 
 Shows which targets a request would be sent to, in which order, and within which limits. Sends nothing. Of a running
 gateway (--url) with what it remembers of its targets, such as errors; else from the configuration alone.
@@ -23,6 +23,7 @@ Options:
   --model <model>         the id of a model, or an alias; default: \`model\` of the body
   --family <family>       the kind of request (default: the first family of the model)
   --body <file>           a JSON request: its \`model\`, \`models\`, \`provider\`, \`stream\`, tools, images and size count
+  --token-id <id>         as a request of this token, with the guards of it and its project; needs --url
   --tags <tags>           tags of the request, separated by commas, as in the header x-gatehouse-tags
 ${API_OPTIONS_HELP}
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
@@ -39,6 +40,7 @@ const FLAGS = {
   family: 'text',
   body: 'text',
   tags: 'text',
+  'token-id': 'text',
   ...API_FLAGS,
   config: 'text',
   'data-dir': 'text',
@@ -58,13 +60,15 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     .map((tag) => tag.trim())
   if (typeof model !== 'string') throw new UsageError('route', 'needs a model, as in --model <model>')
   const family = familyOf(given.text('family'))
+  const token_id = given.text('token-id')
   const api = connectedApi(given, terminal)
   if (api) {
-    const order = { model, family, stream: body.stream === true, body, tags }
+    const order = { model, family, stream: body.stream === true, body, tags, token_id }
     const explained = (await api.call('/routing/explain', { method: 'POST', body: order })).body as Explained
     terminal.out(given.has('json') ? json(explained) : asText(explained, terminal))
     return 0
   }
+  if (token_id !== undefined) throw new UsageError('route', '--token-id needs a running gateway: --url <address>')
   const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
   const explained = await withIdleGateway(config, terminal, (gateway) =>
     gateway.explain({ model, family, is_stream: body.stream === true, body, tags }),

@@ -37,7 +37,7 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
 
 /** Members that failed the schema are undefined and skipped. */
 export function guardProblems(
-  { guards = {}, models = {} }: FileConfig,
+  { guards = {}, models = {}, projects = {}, api_tokens = {} }: FileConfig,
   patternProblem: (pattern: string) => string | undefined,
 ): GuardProblem[] {
   const names = Object.keys(guards)
@@ -47,8 +47,10 @@ export function guardProblems(
       ? [...kindProblems(name, guard), ...sourceProblems(name, guard), ...globProblems(name, guard, patternProblem)]
       : []),
   ])
-  const named = Object.entries(models).flatMap(([id, model]) =>
-    unknownGuards(model?.guards, names).map(({ index, message }) => value(['models', id, 'guards', index], message)),
+  const named = Object.entries({ models, projects, api_tokens }).flatMap(([section, holders]) =>
+    Object.entries(holders).flatMap(([id, holder]) =>
+      unknownGuards(holder?.guards, names).map(({ index, message }) => value([section, id, 'guards', index], message)),
+    ),
   )
   return [...own, ...named]
 }

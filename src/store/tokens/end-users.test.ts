@@ -62,6 +62,7 @@ async function addProject(store: Store): Promise<void> {
     budgets: [],
     end_users: {},
     allowed_addresses: null,
+    guards: [],
     expires_at: null,
     disabled: false,
     created_at: NOW,
