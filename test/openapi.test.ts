@@ -107,6 +107,9 @@ test('the document is OpenAPI 3.1, of this version, with the paths of the specif
     'DELETE /v1/responses/{response_id}',
     'DELETE /v1/videos/{video_id}',
     'GET /',
+    'GET /.well-known/oauth-protected-resource',
+    'GET /.well-known/oauth-protected-resource/mcp',
+    'GET /.well-known/oauth-protected-resource/mcp/{server}',
     'GET /console',
     'GET /docs',
     'GET /healthz',
@@ -326,6 +329,7 @@ test('every documented operation exists, for HEAD too; public operations are mar
       (one) =>
         !isAdmin(one) &&
         one.path !== '/metrics' &&
+        !one.path.startsWith('/.well-known/') && // test/mcp-oauth.test.ts
         !one.path.startsWith('/passthrough/') && // there where a provider is configured to have them
         !/^\/v1\/realtime$|^\/ws\//.test(one.path) && // WebSockets: test/realtime.test.ts
         !(one.path.startsWith('/mcp') && one.method !== 'POST'),

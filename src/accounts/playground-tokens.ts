@@ -8,7 +8,12 @@ import { makeToken } from './issue.ts'
 import type { KnownTokens } from './known.ts'
 
 /** `project_id` null: of no project, for who administers the whole installation. */
-export type PlaygroundPerson = { actor: string; project_id: string | null }
+export type PlaygroundPerson = {
+  actor: string
+  project_id: string | null
+  /** Of the token. Default: of the playground. */
+  name?: string
+}
 
 type PlaygroundParts = {
   store: Pick<TokenStore, 'findByHash'>
@@ -23,11 +28,14 @@ const PREFIX = 'playground'
 const MAX_NAME = 100
 
 export function createPlaygroundTokens({ store, known, add, assertProject, now }: PlaygroundParts) {
-  async function make({ actor, project_id }: PlaygroundPerson, hash: string, by: AuditOrigin): Promise<void> {
+  async function make(
+    { actor, project_id, name = `${PREFIX} of ${actor}` }: PlaygroundPerson,
+    hash: string,
+    by: AuditOrigin,
+  ): Promise<void> {
     await assertProject(project_id)
-    const name = `${PREFIX} of ${actor}`.slice(0, MAX_NAME)
     // What it may use is what its project may: the defaults are for tokens that leave the gateway.
-    const { token } = makeToken({ name, project_id, models: ['*'], families: null, expires_at: null }, { defaults: {}, now: now() }) // biome-ignore format: one order
+    const { token } = makeToken({ name: name.slice(0, MAX_NAME), project_id, models: ['*'], families: null, expires_at: null }, { defaults: {}, now: now() }) // biome-ignore format: one order
     await add({ ...token, hash, prefix: PREFIX, playground: actor }, by)
   }
 

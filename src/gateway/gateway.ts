@@ -160,7 +160,16 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
   })
-  const mcp = createMcp({ ...shared, transport, stages, router, subscribers: observation.calls, version, clock })
+  const mcp = createMcp({
+    ...shared,
+    tokens,
+    transport,
+    stages,
+    router,
+    subscribers: observation.calls,
+    version,
+    clock,
+  })
   const chat = createChat({ tokenizer, clock })
   const generation = await createGeneration({
     ...shared,

@@ -1,4 +1,6 @@
 /** The MCP gateway: its servers, the pipeline of their tools, and the endpoint, which is loaded with its first request. */
+import { createOAuthCallers } from '../accounts/oauth-callers.ts'
+import type { Tokens } from '../accounts/tokens.ts'
 import type { CallSubscriber } from '../calls/call.ts'
 import { createPipeline, type Pipeline } from '../calls/pipeline.ts'
 import { createPlans } from '../calls/plan.ts'
@@ -13,6 +15,7 @@ import type { ToolServers } from '../families/shared/tool-servers.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue } from '../models/catalogue.ts'
+import { createAccessTokenVerifier } from '../providers/openid-access-tokens.ts'
 import type { Transport } from '../providers/upstream/transport.ts'
 import type { Store } from '../store/store.ts'
 import type { createAccounting } from './accounting.ts'
@@ -20,6 +23,7 @@ import type { createAccounting } from './accounting.ts'
 type McpParts = {
   config(): Config
   store: Pick<Store, 'mcpTools'>
+  tokens: Pick<Tokens, 'playground'>
   transport: Transport
   stages: ReturnType<typeof createAccounting>['stages']
   router: Router
@@ -68,6 +72,7 @@ export function createMcp(parts: McpParts): Mcp {
     })
   }
 
+  const login = () => (config().mcp.enabled ? config().mcp.oauth : undefined)
   servers.onChange((server) => void endpoint?.then((loaded) => loaded.notify(server)))
   servers.apply()
 
@@ -77,6 +82,8 @@ export function createMcp(parts: McpParts): Mcp {
       endpoint ??= load()
       return endpoint
     },
+    authenticate: createOAuthCallers({ ...parts, settings: login, verify: createAccessTokenVerifier(parts) }),
+    login,
     has: (name, caller) => servers.find(name, caller) !== undefined,
     apply: servers.apply,
     toolServers: createToolServers({ servers, pipeline: calls, settings: () => config().mcp }),

@@ -142,7 +142,7 @@ export function createApp({
       return
     }
     if (route.admin) return admitAdmin(context, route.admin)
-    const caller = context.peer.caller ?? authenticate(context)
+    const caller = context.peer.caller ?? route.authenticate?.(context) ?? authenticate(context)
     if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))
     enter(route, context, caller)
   }
@@ -202,7 +202,9 @@ export function createApp({
       matched?.route ??
       routes.find(({ errors_below }) => errors_below !== undefined && path.startsWith(errors_below)) ??
       routes.find((route) => route.encodeError && isAkin(route.path, path))
+    const challenge = error.status === 401 ? matched?.route.challenge?.(context) : undefined
     const response = errorResponse(error, {
+      challenge,
       write: (one) => bodyOf(one, context, family?.encodeError),
       status: family?.errorStatus?.(error),
     })

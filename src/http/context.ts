@@ -110,6 +110,10 @@ export type Route = {
   shown?: string
   /** Whether no token is needed: never, or not for a request that is authorized otherwise, such as by a signed link. */
   public?: true | ((context: Context) => boolean)
+  /** Identifies the caller of a route that accepts more than API tokens; undefined: as at all others. */
+  authenticate?(context: Context): Promise<Caller> | undefined
+  /** `WWW-Authenticate` of its 401; undefined: `Bearer`. */
+  challenge?(context: Context): string | undefined
   /** A route of the admin API: needs an admin token or a session, never an API token. */
   admin?: AdminAccess
   /** Serves stored files: the only routes at `server.files_base_url`. */

@@ -37,6 +37,7 @@ const EXPOSED = [
   'content-range',
   'content-disposition',
   'etag',
+  'www-authenticate',
 ].join(', ')
 
 /** Headers of every response to a browser of an allowed origin. */

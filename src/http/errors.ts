@@ -1,10 +1,13 @@
 /** The one place where an error becomes a response. */
 import { errorBody, type GatewayError, shouldRetry } from '../spec/error.ts'
 
-type Form = { write?: (error: GatewayError) => unknown; status?: number | undefined }
+type Form = { write?: (error: GatewayError) => unknown; status?: number | undefined; challenge?: string | undefined }
 
 /** The response to an error; `write` encodes the body for families that have a form of their own. */
-export function errorResponse(error: GatewayError, { write = errorBody, status = error.status }: Form = {}): Response {
+export function errorResponse(
+  error: GatewayError,
+  { write = errorBody, status = error.status, challenge = 'Bearer' }: Form = {},
+): Response {
   const headers: Record<string, string> = {}
   const { retry_after, allow, bytes, retry = shouldRetry(error.code) } = error.detail
   if (retry_after !== undefined && Number.isFinite(retry_after)) {
@@ -13,7 +16,7 @@ export function errorResponse(error: GatewayError, { write = errorBody, status =
     if (error.code === 'rate_limit_exceeded') headers['retry-after-ms'] = String(Math.ceil(retry_after * 1000))
   }
   if (retry !== undefined) headers['x-should-retry'] = String(retry)
-  if (error.status === 401) headers['www-authenticate'] = 'Bearer'
+  if (error.status === 401) headers['www-authenticate'] = challenge
   if (bytes !== undefined) headers['content-range'] = `bytes */${bytes}`
   if (error.status === 426) {
     headers.upgrade = 'HTTP/1.1' // RFC 9110, 15.5.22: the protocol that is required must be named

@@ -3,11 +3,15 @@ import type * as OpenId from 'openid-client'
 import type { OidcConfig } from '../config/schema/admin-schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { AddressRefused, createGuardedFetch, type GuardedFetch } from '../kit/guarded-fetch.ts'
+import { isRecord } from '../kit/json.ts'
 import type { Log } from '../kit/log.ts'
 import { readAll } from '../kit/read-all.ts'
 import { GatewayError } from '../spec/error.ts'
 
 export type OidcClient = { library: typeof OpenId; provider: OpenId.Configuration }
+
+/** Who only verifies tokens needs no client at the provider. */
+type ProviderSettings = Pick<OidcConfig, 'issuer'> & Partial<Pick<OidcConfig, 'client_id' | 'client_secret'>>
 
 type ClientParts = { clock: Clock; log: Log; fetch?: GuardedFetch }
 
@@ -68,7 +72,7 @@ export function createOidcClients({
     }
   }
 
-  async function discover({ issuer, client_id, client_secret }: OidcConfig): Promise<OidcClient> {
+  async function discover({ issuer, client_id = 'gatehouse', client_secret }: ProviderSettings): Promise<OidcClient> {
     const library = await import('openid-client')
     const address = new URL(issuer)
     const insecure = address.protocol === 'http:' ? [library.allowInsecureRequests] : []
@@ -82,7 +86,7 @@ export function createOidcClients({
   }
 
   /** Of these settings: one for all logins, until its time is over or the settings change. */
-  return async function clientOf(settings: OidcConfig): Promise<OidcClient> {
+  return async function clientOf(settings: ProviderSettings): Promise<OidcClient> {
     const key = JSON.stringify([settings.issuer, settings.client_id, settings.client_secret])
     if (known?.key === key && known.until > clock.steady()) return known.client
     const asked: Known = { key, until: clock.steady() + KEEP_MILLISECONDS, client: discover(settings) }
@@ -97,3 +101,14 @@ export function createOidcClients({
 }
 
 const tooLarge = () => new Error('The response is too large.')
+
+/** A claim by its whole name, which may contain dots as those of a namespace do, or by a path of members. */
+export function claimAt(claims: Record<string, unknown>, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name]
+  let value: unknown = claims
+  for (const step of name.split('.')) {
+    if (!isRecord(value) || !Object.hasOwn(value, step)) return undefined
+    value = value[step]
+  }
+  return value
+}

@@ -216,7 +216,14 @@ function failureHeaders(status: number, group: ErrorCode[]): Json {
       : {}),
     ...(isMarked ? { 'x-should-retry': header('boolean', '`false` if a retry cannot succeed.') } : {}),
     ...(status === 416 ? { 'content-range': header('string', '`bytes */` and the length of the file.') } : {}),
-    ...(status === 401 ? { 'www-authenticate': header('string', 'Always `Bearer`.') } : {}),
+    ...(status === 401
+      ? {
+          'www-authenticate': header(
+            'string',
+            '`Bearer`, at `/mcp` with the address of its OAuth metadata where `mcp.oauth` is configured.',
+          ),
+        }
+      : {}),
     ...(status === 405 ? { allow: header('string', 'The methods of the path.') } : {}),
   }
 }

@@ -1,6 +1,5 @@
 /** Which role the claims of an account give it. */
 import type { OidcConfig } from '../../config/schema/admin-schema.ts'
-import { isRecord } from '../../kit/json.ts'
 import { ADMIN_ROLES, type AdminRole, isProjectRole, type Membership } from '../../spec/admin.ts'
 
 /** `memberships`: of who has no role of the whole installation, highest role first. */
@@ -8,17 +7,6 @@ type OidcRole = { role: AdminRole; memberships: Membership[] }
 
 /** A session carries them in each request. */
 const MAX_MEMBERSHIPS = 100
-
-/** A claim by its whole name, which may contain dots as those of a namespace do, or by a path of members. */
-export function claimAt(claims: Record<string, unknown>, name: string): unknown {
-  if (Object.hasOwn(claims, name)) return claims[name]
-  let value: unknown = claims
-  for (const step of name.split('.')) {
-    if (!isRecord(value) || !Object.hasOwn(value, step)) return undefined
-    value = value[step]
-  }
-  return value
-}
 
 /** The highest role of the values of a claim, and all projects where that is of one; undefined: none of them has a role. */
 export function highestRole(claim: unknown, roles: OidcConfig['roles']): OidcRole | undefined {

@@ -6,11 +6,11 @@ import { isRecord } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { type BoxKey, seal, unseal } from '../../kit/sealed-box.ts'
 import { sha256 } from '../../kit/secret.ts'
-import { createOidcClients, type OidcClient } from '../../providers/openid-client.ts'
+import { claimAt, createOidcClients, type OidcClient } from '../../providers/openid-client.ts'
 import type { AdminRole, Membership } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ProjectStore } from '../../store/tokens/account-store.ts'
-import { claimAt, highestRole } from './oidc-roles.ts'
+import { highestRole } from './oidc-roles.ts'
 
 /** Time that a person has to log in with the provider. */
 export const LOGIN_SECONDS = 600

@@ -30,10 +30,10 @@ export function oidcProblems({ admin }: FileConfig): Violation[] {
 }
 
 /** Addresses may contain secrets by mistake, so messages do not repeat them. */
-function addressProblem(text: string, name: string): string | undefined {
+export function addressProblem(text: string, name: string): string | undefined {
   const url = URL.parse(text)
   if (!url) return 'must be an address such as https://login.example.com'
-  if (url.username || url.password) return 'contains a user name or password; the client has `client_secret`'
+  if (url.username || url.password) return 'contains a user name or password'
   if (url.search || url.hash) return 'contains a query or fragment (from "?" or "#" on); must end with its path'
   if (name === 'issuer' && url.protocol === 'http:' && !isLoopbackHost(url)) {
     return 'must begin with https://; http is accepted only on this machine, such as http://127.0.0.1:9000'

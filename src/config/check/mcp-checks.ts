@@ -3,6 +3,7 @@ import { isRecord } from '../../kit/json.ts'
 import type { Path } from '../load/read-yaml.ts'
 import { MCP_SERVER_NAME } from '../schema/mcp-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
+import { addressProblem } from './admin-checks.ts'
 
 type Problem = { path: Path; part: 'key' | 'value'; message: string }
 
@@ -11,7 +12,10 @@ const NAME = new RegExp(MCP_SERVER_NAME)
 const PROGRAM = ['command', 'args', 'env'] as const
 
 export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
-  return Object.entries(mcp?.servers ?? {}).flatMap(([name, server]) => {
+  const { issuer } = mcp?.oauth ?? {}
+  const message = issuer === undefined ? undefined : addressProblem(issuer, 'issuer')
+  const oauth: Problem[] = message ? [{ path: ['mcp', 'oauth', 'issuer'], part: 'value', message }] : []
+  const servers = Object.entries(mcp?.servers ?? {}).flatMap(([name, server]) => {
     const path = ['mcp', 'servers', name]
     const problems: Problem[] = []
     const report = (message: string, member?: string) =>
@@ -22,12 +26,12 @@ export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
     const ways = (['url', 'sse', 'command', 'openapi'] as const).filter((way) => way in server)
     if (ways.length !== 1) report('needs exactly one of url, sse, openapi and command')
     for (const way of ['url', 'sse'] as const) {
-      const problem = server[way] === undefined ? undefined : addressProblem(server[way])
+      const problem = server[way] === undefined ? undefined : serverAddressProblem(server[way])
       if (problem) report(problem, way)
     }
     for (const member of ['document', 'base_url'] as const) {
       const address = server.openapi?.[member]
-      const problem = address === undefined ? undefined : addressProblem(address)
+      const problem = address === undefined ? undefined : serverAddressProblem(address)
       if (problem) problems.push({ path: [...path, 'openapi', member], part: 'value', message: problem })
     }
     if (server.openapi && URL.parse(server.openapi.document)?.origin !== URL.parse(server.openapi.base_url)?.origin) {
@@ -35,7 +39,7 @@ export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
     }
     if (server.oauth) {
       if ('key' in server) report('has both key and oauth; keep one of them')
-      const problem = addressProblem(server.oauth.token_url)
+      const problem = serverAddressProblem(server.oauth.token_url)
       if (problem) problems.push({ path: [...path, 'oauth', 'token_url'], part: 'value', message: problem })
     }
     const strange = 'command' in server ? (['key', 'headers', 'oauth'] as const) : (['args', 'env'] as const)
@@ -44,9 +48,10 @@ export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
     }
     return problems
   })
+  return [...oauth, ...servers]
 }
 
-function addressProblem(text: string): string | undefined {
+function serverAddressProblem(text: string): string | undefined {
   const url = URL.parse(text)
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     return 'must be an address such as https://mcp.example.com/mcp'

@@ -37,6 +37,7 @@ function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers
     { path: ['telemetry', 'otlp', 'endpoint'], text: telemetry?.otlp?.endpoint },
     { path: ['outputs', 's3', 'endpoint'], text: outputs?.s3?.endpoint },
     { path: ['admin', 'oidc', 'issuer'], text: admin?.oidc?.issuer },
+    { path: ['mcp', 'oauth', 'issuer'], text: mcp?.oauth?.issuer },
     ...(request_log?.sinks ?? []).flatMap((sink, index) =>
       (['http', 'clickhouse'] as const).map((kind) => ({
         path: ['request_log', 'sinks', index, kind, 'url'],

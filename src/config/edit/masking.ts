@@ -31,6 +31,10 @@ export const SHOWN_TEXT = [
   'admin.oidc.scopes.*',
   'admin.oidc.role_claim',
   'admin.oidc.roles.*.project',
+  'mcp.oauth.audiences.*',
+  'mcp.oauth.claim',
+  'mcp.oauth.projects.*',
+  'mcp.oauth.scopes.*',
   'tokens.models.*',
   ...plainTexts('projects'),
   'api_tokens.*.project',
@@ -89,6 +93,8 @@ export const SHOWN_ORIGINS = [
   'guards.*.url',
   'admin.oidc.issuer',
   'admin.oidc.redirect_uri',
+  'mcp.oauth.issuer',
+  'mcp.oauth.resource',
 ] as const
 
 /** `source`: the text in the file, where a variable was filled in. */

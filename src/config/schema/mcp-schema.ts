@@ -70,6 +70,35 @@ const McpServer = section({
 })
 export type McpServerConfig = Type.Static<typeof McpServer>
 
+const McpLogin = section(
+  {
+    issuer: Type.String({
+      pattern: '^https?://',
+      description: 'Address above /.well-known/openid-configuration; http only on this machine.',
+    }),
+    resource: Type.String({
+      pattern: '^https?://[^/?#@]+/mcp$',
+      description: 'The address of `/mcp` as clients know it. Tokens must be issued for it.',
+    }),
+    audiences: list(
+      Type.String({ minLength: 1 }),
+      { minItems: 1 },
+      'What `aud` of a token must contain one of, where the provider does not know `resource`.',
+    ),
+    scopes: list(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), 'What clients ask the provider for.'),
+    claim: Type.String({
+      minLength: 1,
+      description: 'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.',
+    }),
+    projects: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
+      description:
+        'The id of the project of each value of the claim; the first that fits counts. Who has none of these is refused.',
+    }),
+  },
+  'Clients may log in at an OpenID provider, and call `/mcp` with its access tokens (JWT).',
+)
+export type McpLogin = Type.Static<typeof McpLogin>
+
 /** The section `mcp`. */
 export const McpConfig = section(
   {
@@ -93,6 +122,7 @@ export const McpConfig = section(
       { exclusiveMinimum: 0, maximum: 3600 },
       'After which no further round begins, and calls of tools end. Default 300.',
     ),
+    oauth: optional(McpLogin),
     servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),
   },
   'MCP servers, which clients reach at `/mcp`.',

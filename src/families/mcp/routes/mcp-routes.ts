@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import type { Call } from '../../../calls/call.ts'
 import type { ServerSettings } from '../../../config/config.ts'
+import type { McpLogin } from '../../../config/schema/mcp-schema.ts'
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
 import type { Clock } from '../../../kit/clock.ts'
@@ -17,6 +18,10 @@ export type McpRouteParts = {
     endpoint(): Promise<McpEndpoint> | undefined
     /** Whether there is a server of this name that the caller may use. */
     has(server: string, caller: Context['caller']): boolean
+    /** The caller of an access token; undefined: the request has none. */
+    authenticate: NonNullable<Route['authenticate']>
+    /** Undefined: clients cannot log in. */
+    login(): McpLogin | undefined
   }
   settings: ServerSettings
   clock: Clock
@@ -51,6 +56,7 @@ const ERRORS: ErrorCode[] = [
   'invalid_json',
   'invalid_value',
   'invalid_api_key',
+  'permission_denied',
   'origin_not_allowed',
   'unknown_url',
   'request_timeout',
@@ -58,6 +64,7 @@ const ERRORS: ErrorCode[] = [
   'unsupported_media_type',
   'rate_limit_exceeded',
   'server_is_overloaded',
+  'upstream_unreachable',
 ]
 
 const Message = Type.Object(
@@ -101,7 +108,64 @@ const OPERATIONS: Record<'POST' | 'GET' | 'DELETE', Omit<Operation, 'tag' | 'err
   DELETE: { summary: 'End an MCP session', description: 'Needs the header Mcp-Session-Id.' },
 }
 
+const METADATA_PATH = '/.well-known/oauth-protected-resource'
+
+const Metadata = Type.Object(
+  {
+    resource: Type.String(),
+    authorization_servers: Type.Array(Type.String()),
+    bearer_methods_supported: Type.Array(Type.String()),
+    resource_name: Type.String(),
+    scopes_supported: Type.Optional(Type.Array(Type.String())),
+  },
+  { title: 'ProtectedResourceMetadata' },
+)
+
+/** Where clients log in (RFC 9728). Each path is a resource of its own, since clients compare it with the one they use. */
+function metadataRoutes({ mcp }: McpRouteParts): Route[] {
+  return ['', '/mcp', '/mcp/:server'].map((path) => ({
+    method: 'GET',
+    path: METADATA_PATH + path,
+    public: true,
+    operation: {
+      summary: 'Show where MCP clients log in',
+      description: 'Metadata of OAuth 2.0 (RFC 9728), where `mcp.oauth` is configured.',
+      tag: 'MCP',
+      response: Metadata,
+      errors: ['unknown_url'],
+      ...(path.includes(':') ? { params: { server: 'The name of a server, as configured.' } } : {}),
+    },
+    handle({ params }) {
+      const login = mcp.login()
+      if (!login)
+        throw new GatewayError('unknown_url', 'Clients log in with API tokens only: mcp.oauth is not configured.')
+      return Response.json({
+        resource: login.resource + ofServer(params),
+        authorization_servers: [login.issuer],
+        bearer_methods_supported: ['header'],
+        resource_name: 'Gatehouse',
+        ...(login.scopes && { scopes_supported: login.scopes }),
+      } satisfies Type.Static<typeof Metadata>)
+    },
+  }))
+}
+
+const ofServer = ({ server }: Context['params']): string =>
+  server === undefined ? '' : `/${encodeURIComponent(server)}`
+
+function challenge(context: Context, { mcp }: McpRouteParts): string | undefined {
+  const login = mcp.login()
+  if (!login) return undefined
+  const { origin, pathname } = new URL(login.resource)
+  const error = context.header('authorization') ? ', error="invalid_token"' : ''
+  return `Bearer resource_metadata="${origin}${METADATA_PATH}${pathname}${ofServer(context.params)}"${error}`
+}
+
 export function mcpRoutes(parts: McpRouteParts): Route[] {
+  return [...metadataRoutes(parts), ...endpointRoutes(parts)]
+}
+
+function endpointRoutes(parts: McpRouteParts): Route[] {
   return (['POST', 'GET', 'DELETE'] as const).flatMap((method) =>
     ['/mcp', '/mcp/:server'].map((path) => ({
       method,
@@ -114,6 +178,8 @@ export function mcpRoutes(parts: McpRouteParts): Route[] {
       },
       encodeError,
       errorSchema: RpcError,
+      authenticate: parts.mcp.authenticate,
+      challenge: (context) => challenge(context, parts),
       handle: (context) => handle(context, parts),
     })),
   )
