@@ -116,6 +116,8 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       }
       const session = sessions.find(id, { token_id, scope })
       if (!session) return alone(noSession(404))
+      const resumed = request.method === 'GET' ? request.headers.get('last-event-id') : null
+      if (resumed !== null && !session.events.has(resumed)) return alone(refusal(400, NOT_KEPT))
       session.open++
       const ended = () => endedIn(session)
       try {
@@ -156,11 +158,18 @@ function accepting(request: Request): Request {
 
 const alone = (response: Response) => ({ response, ended() {} })
 
+const NOT_KEPT =
+  'The events after that of Last-Event-ID are not kept: they were too many or too large. Repeat the request.'
+
 function noSession(status: 404 | 405): Response {
   const message =
     status === 404
       ? 'There is no such session: it has ended, or another token has opened it. Initialize a new one.'
       : 'A GET or DELETE needs the header Mcp-Session-Id of a session.'
+  return refusal(status, message)
+}
+
+function refusal(status: 400 | 404 | 405, message: string): Response {
   const headers: HeadersInit = status === 405 ? { allow: 'POST' } : {}
   return Response.json({ jsonrpc: '2.0', id: null, error: { code: -32001, message } }, { status, headers })
 }

@@ -101,7 +101,8 @@ const OPERATIONS: Record<'POST' | 'GET' | 'DELETE', Omit<Operation, 'tag' | 'err
   },
   GET: {
     summary: 'Receive notifications of an MCP session',
-    description: 'A stream of events, open until the session ends. Needs the header Mcp-Session-Id.',
+    description:
+      'A stream of events, open until the session ends. Needs the header Mcp-Session-Id. With Last-Event-ID, the stream of that event is resumed after it.',
     stream: Answer,
     media: ['text/event-stream'],
   },
@@ -231,16 +232,32 @@ function assertOrigin(request: Request, { cors_origins }: ServerSettings): void 
   )
 }
 
-/** The call of a tool is the call of its request: their ends are recorded together. */
-function callWithin(context: Context & Partial<Call>, signal: AbortSignal): Call {
+/** Clients of these versions know an event of each stream before its result, and can ask for what came after it. */
+function isResumable({ headers }: Request): boolean {
+  return headers.has('mcp-session-id') && (headers.get('mcp-protocol-version') ?? '') >= '2025-11-25'
+}
+
+/** A client that has left a session may come back for the result; whatever else ends the request ends its call. */
+function endedByGateway({ signal }: Context): AbortSignal {
+  const ending = new AbortController()
+  const end = () => {
+    if (!(signal.reason instanceof GatewayError && signal.reason.detail.has_left)) ending.abort(signal.reason)
+  }
+  if (signal.aborted) end()
+  else signal.addEventListener('abort', end, { once: true })
+  return ending.signal
+}
+
+/** The call of a tool is the call of its request: their ends are recorded together, unless the request has ended before. */
+function callWithin(context: Context & Partial<Call>, ended: AbortSignal): Call {
   const { request_id, caller, arrived, trace, capture } = context
+  const canResume = isResumable(context.request)
+  const signal = AbortSignal.any([canResume ? endedByGateway(context) : context.signal, ended])
+  const call = { caller, arrived, trace, capture, signal }
+  if (canResume && context.signal.aborted) return { ...call, request_id: `${request_id}-call`, is_detached: true }
   return {
+    ...call,
     request_id,
-    caller,
-    arrived,
-    trace,
-    capture,
-    signal: AbortSignal.any([context.signal, signal]),
     set record(record: NonNullable<Call['record']>) {
       context.record = record
     },

@@ -4,6 +4,7 @@ import type { McpSettings } from '../../../config/config.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { createEventStores, type SentEvents } from './sent-events.ts'
 
 export type Session = {
   id: string
@@ -12,6 +13,7 @@ export type Session = {
   scope: string | undefined
   server: Server
   transport: WebStandardStreamableHTTPServerTransport
+  events: SentEvents
   /** By the steady clock. */
   used_at: number
   /** Requests and streams that are open. */
@@ -44,10 +46,12 @@ const TRANSPORT = { keepAliveMs: 0 }
 
 export function createSessions({ settings, create, clock }: SessionsParts): Sessions {
   const sessions = new Map<string, Session>()
+  const createEvents = createEventStores()
   let isSweeping = false
 
   function remove(session: Session): void {
     if (!sessions.delete(session.id)) return
+    session.events.forget()
     void session.server.close()
   }
 
@@ -85,14 +89,17 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
     async open({ token_id, scope }) {
       makePlace(token_id)
       const server = create(scope)
+      const events = createEvents()
       const transport = new WebStandardStreamableHTTPServerTransport({
         ...TRANSPORT,
+        eventStore: events,
         sessionIdGenerator: () => `mcp_${randomAlphanumerics(32)}`,
         onsessioninitialized(id) {
-          sessions.set(id, { id, token_id, scope, server, transport, used_at: clock.steady(), open: 0 })
+          sessions.set(id, { id, token_id, scope, server, transport, events, used_at: clock.steady(), open: 0 })
           watch()
         },
         onsessionclosed(id) {
+          events.forget()
           sessions.delete(id)
         },
       })
