@@ -6,7 +6,7 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Tokens } from './tokens.ts'
 
-type From = { request: Request; params: Record<string, string>; request_id: string; readonly address: string; signal: AbortSignal } // biome-ignore format: of a request
+type From = { header(name: string): string | null; params: Record<string, string>; request_id: string; readonly address: string; signal: AbortSignal } // biome-ignore format: of a request
 type OAuthParts = { settings(): McpLogin | undefined; tokens: Pick<Tokens, 'playground'>; verify: VerifyAccessToken }
 
 /** Three parts of base64url; no token of the gateway begins with the brace of a header. */
@@ -39,7 +39,7 @@ export function createOAuthCallers({ settings, tokens, verify }: OAuthParts) {
   return (from: From): Promise<Caller> | undefined => {
     const login = settings()
     if (!login) return undefined
-    const token = JWT.exec(from.request.headers.get('authorization') ?? '')?.[1]
+    const token = JWT.exec(from.header('authorization') ?? '')?.[1]
     return token === undefined || token.length > MAX_TOKEN ? undefined : callerOf(token, from, login)
   }
 }

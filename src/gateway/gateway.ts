@@ -160,16 +160,8 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     clock,
     log,
   })
-  const mcp = createMcp({
-    ...shared,
-    tokens,
-    transport,
-    stages,
-    router,
-    subscribers: observation.calls,
-    version,
-    clock,
-  })
+  const { calls: subscribers } = observation
+  const mcp = createMcp({ ...shared, tokens, transport, stages, router, subscribers, version, clock })
   const chat = createChat({ tokenizer, clock })
   const generation = await createGeneration({
     ...shared,
