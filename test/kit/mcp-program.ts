@@ -1,9 +1,26 @@
 /** An MCP server as a program, which tests start: it says its environment, waits, dies, or floods. */
-import { Server } from '@modelcontextprotocol/server'
+import { ProtocolError, Server } from '@modelcontextprotocol/server'
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 
-const NAMES = ['environment', 'process', 'wait', 'die', 'flood', 'large', 'ask', 'sample', 'log']
-const server = new Server({ name: 'program', version: '1' }, { capabilities: { tools: {}, logging: {} } })
+const NAMES = [
+  'environment',
+  'process',
+  'wait',
+  'die',
+  'flood',
+  'large',
+  'ask',
+  'sample',
+  'log',
+  'touch',
+  'touch_often',
+  'subscribed',
+]
+const server = new Server(
+  { name: 'program', version: '1' },
+  { capabilities: { tools: {}, logging: {}, resources: { subscribe: true } } },
+)
+const subscribed = new Set<string>()
 const say = (text: string) => ({ content: [{ type: 'text' as const, text }] })
 
 server.setRequestHandler('tools/list', () => ({
@@ -22,6 +39,13 @@ server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) 
     await mcpReq.log('warning', 'be careful')
     return say('logged')
   }
+  if (name.startsWith('touch')) {
+    for (let count = 0; count < (name === 'touch' ? 1 : 1_000); count++) {
+      for (const uri of subscribed) await server.sendResourceUpdated({ uri })
+    }
+    return say('touched')
+  }
+  if (name === 'subscribed') return say([...subscribed].join())
   if (name === 'environment') return say(JSON.stringify(process.env))
   if (name === 'process') return say(String(process.pid))
   if (name === 'die') process.exit(3)
@@ -33,6 +57,16 @@ server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) 
     }
   }
   return new Promise(() => {})
+})
+server.setRequestHandler('resources/list', () => ({ resources: [{ uri: 'test://a', name: 'a' }] }))
+server.setRequestHandler('resources/subscribe', ({ params }) => {
+  if (!params.uri.startsWith('test://a')) throw new ProtocolError(-32002, 'There is no such resource.')
+  subscribed.add(params.uri)
+  return {}
+})
+server.setRequestHandler('resources/unsubscribe', ({ params }) => {
+  subscribed.delete(params.uri)
+  return {}
 })
 process.stderr.write(`started with ${process.env.MY_KEY}\n`)
 await server.connect(new StdioServerTransport())

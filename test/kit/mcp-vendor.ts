@@ -22,6 +22,8 @@ export type McpVendor = {
   calls: number
   /** Instead of the server; undefined: the server answers. */
   intercept: ((request: Request, body: unknown) => Response | Promise<Response> | undefined) | undefined
+  /** Of clients of the current protocol. */
+  notify: ReturnType<typeof createMcpHandler>['notify']
   stop(): Promise<void>
 }
 
@@ -68,6 +70,7 @@ export function startMcpVendor(): McpVendor {
     headers: [],
     calls: 0,
     intercept: undefined,
+    notify: modern.notify,
     stop: () => http.stop(true),
   }
   return vendor

@@ -11,10 +11,6 @@ const MAX_ASKED = 4
 
 export function createOwnConnections(server: Server) {
   const known = new Map<string, Own>()
-  server.onclose = () => {
-    for (const { upstream } of known.values()) void upstream.close()
-    known.clear()
-  }
 
   function clientFor(open: ServerContext[]): ServedClient {
     const { sampling, elicitation } = server.getClientCapabilities() ?? {}
@@ -44,6 +40,10 @@ export function createOwnConnections(server: Server) {
   }
 
   return {
+    close() {
+      for (const { upstream } of known.values()) void upstream.close()
+      known.clear()
+    },
     /** For one call. The connection of all clients where the server is configured so, or the client has no session. */
     of(base: McpUpstream, context: ServerContext): Used {
       if (!base.config?.per_session || context.sessionId === undefined) return { upstream: base, [Symbol.dispose]() {} }

@@ -5,7 +5,8 @@ import type { Log } from '../../kit/log.ts'
 import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import { joinedName, joinedUri, splitName, splitUri, withJoinedUris } from './names.ts'
+import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
+import { joinedName, joinedUri, splitName, withJoinedUris } from './names.ts'
 import { createOwnConnections } from './own-connections.ts'
 import { protocolError, toolError } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
@@ -27,7 +28,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       capabilities: {
         tools: { listChanged: true },
         prompts: { listChanged: true },
-        resources: { listChanged: true },
+        resources: { listChanged: true, subscribe: true },
         completions: {},
         logging: {},
       },
@@ -40,6 +41,20 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     isJoined ? withJoinedUris(upstream.name, answer) : answer
 
   const connections = createOwnConnections(server)
+  /** Of a session, by the address that its client knows. */
+  const subscriptions = new Map<string, Promise<() => void>>()
+  server.onclose = () => {
+    connections.close()
+    for (const uri of subscriptions.keys()) unsubscribe(uri)
+  }
+
+  function unsubscribe(uri: string): void {
+    subscriptions.get(uri)?.then(
+      (stop) => stop(),
+      () => {},
+    )
+    subscriptions.delete(uri)
+  }
 
   /** One that cannot be reached is left out where it is not the only one. */
   async function list<Item>(
@@ -77,12 +92,11 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     return { upstream, own: split.name }
   }
 
-  function resourceOf(uri: string, caller: Caller): { upstream: McpUpstream; own: string } {
+  function resourceOf(uri: string, caller: Caller): McpResource {
     if (scope !== undefined) return { upstream: serverOf(scope, caller), own: uri }
-    const split = splitUri(uri)
-    const upstream = split && servers.find(split.server, caller)
-    if (!upstream) throw unknown('resource', uri)
-    return { upstream, own: split.uri }
+    const found = findResource(servers, { uri, scope, caller })
+    if (!found) throw unknown('resource', uri)
+    return found
   }
 
   /** A request that is no call of a tool: neither charged nor limited. */
@@ -144,6 +158,30 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   server.setRequestHandler('resources/read', async ({ params }, context) => {
     const { upstream, own } = resourceOf(params.uri, accessOf(context).caller)
     return (await ask(upstream, context, { method: 'resources/read', params: { uri: own } })) as never
+  })
+
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
+    if (context.sessionId === undefined) throw new ProtocolError(INVALID_PARAMS, 'Subscriptions need a session.')
+    if (subscriptions.has(uri)) return {}
+    if (subscriptions.size >= MAX_RESOURCES) {
+      throw new ProtocolError(INVALID_PARAMS, `A session may subscribe to ${MAX_RESOURCES} resources.`)
+    }
+    const { upstream, own } = resourceOf(uri, accessOf(context).caller)
+    const watching = upstream.watch(own, (changed) => {
+      server.sendResourceUpdated({ uri: uriOf(upstream, changed) }).catch(() => {})
+    })
+    subscriptions.set(uri, watching)
+    try {
+      await watching
+      return {}
+    } catch (thrown) {
+      subscriptions.delete(uri)
+      throw protocolError(thrown)
+    }
+  })
+  server.setRequestHandler('resources/unsubscribe', ({ params }) => {
+    unsubscribe(params.uri)
+    return {}
   })
 
   server.setRequestHandler('prompts/list', async (_, context) => ({

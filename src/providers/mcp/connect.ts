@@ -32,6 +32,7 @@ type ConnectParts = {
   clock: Clock
   log: Log
   onChanged(kind: ListKind): void
+  onUpdated(uri: string): void
   onClosed(): void
 }
 
@@ -60,6 +61,7 @@ export async function connectTo(parts: ConnectParts): Promise<Client> {
     },
   )
   if (parts.client) serve(client, parts.client)
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => parts.onUpdated(params.uri))
   client.onclose = parts.onClosed
   client.onerror = () => {} // whoever waits for an answer gets the error as well
   const over = new AbortController()

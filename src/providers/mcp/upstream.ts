@@ -8,6 +8,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
 import { connectTo, type ListKind, type ServedClient, STREAM_END } from './connect.ts'
 import { limitsOf } from './upstream-fetch.ts'
+import { createWatchedResources, type WatchedResources } from './watched-resources.ts'
 
 /** What a server offers; empty lists where it has none. */
 export type McpOffer = {
@@ -52,6 +53,8 @@ export type McpUpstream = {
   known(): McpOffer | undefined
   /** Rejects with McpRefusal or GatewayError. */
   request(request: McpRequest): Promise<Record<string, unknown>>
+  /** Rejects as `request` does. */
+  watch: WatchedResources['watch']
   /** The same server by a connection of one client, which whoever asks for it closes. */
   for(client: ServedClient): McpUpstream
   close(): Promise<void>
@@ -94,6 +97,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   let failures = 0
   let isClosed = false
   let isRefreshing = false
+  const resources = createWatchedResources({ connect, timeout_ms: limits.connect_ms, clock })
 
   /** Asked for again, but not more than once a second. */
   function changed(_: ListKind): void {
@@ -110,9 +114,17 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     if (isClosed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping.'))
     if (failure && clock.steady() < failure.until) return Promise.reject(failure.error)
     if (connection) return connection
-    const mine = connectTo({ ...parts, limits, transport, onChanged: changed, onClosed: () => forget(mine) }).then(
+    const mine = connectTo({
+      ...parts,
+      limits,
+      transport,
+      onChanged: changed,
+      onUpdated: resources.updated,
+      onClosed: () => forget(mine),
+    }).then(
       (client) => {
         failure = undefined
+        resources.connected(client)
         return client
       },
       (thrown) => {
@@ -128,6 +140,8 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     if (connection !== mine) return
     connection = undefined
     askedAt = Number.NEGATIVE_INFINITY
+    // Whoever waits for changes sends nothing that would connect again.
+    if (resources.isUsed()) clock.after(MAX_PAUSE_MILLISECONDS, () => isClosed || connect().catch(() => {}))
   }
 
   /** Its session is over, or it answers nothing more: the next use connects again. */
@@ -216,11 +230,13 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
         return await send().catch((thrown) => (statusOf(thrown) === 404 ? send() : Promise.reject(thrown)))
       } catch (thrown) {
         signal.throwIfAborted()
-        if (!isRefusal(thrown)) throw asFailure(thrown, name)
-        if (thrown.data === STREAM_END) throw new GatewayError('upstream_cut', thrown.message)
-        throw new McpRefusal(thrown.code, thrown.message, thrown.data)
+        throw asRefusal(thrown, name)
       }
     },
+    watch: (uri, listener) =>
+      resources.watch(uri, listener).catch((thrown) => {
+        throw asRefusal(thrown, name)
+      }),
     for: (client) => createUpstream({ ...parts, client, onChanged() {} }),
     async close() {
       isClosed = true
@@ -244,6 +260,13 @@ const LOST: ReadonlySet<unknown> = new Set([400, 404])
 type RpcError = Error & { code: number; data?: unknown }
 const isRefusal = (thrown: unknown): thrown is RpcError =>
   thrown instanceof Error && thrown.name === 'ProtocolError' && typeof (thrown as Partial<RpcError>).code === 'number'
+
+/** Whatever the server has answered to a request. */
+function asRefusal(thrown: unknown, name: string): McpRefusal | GatewayError {
+  if (!isRefusal(thrown)) return asFailure(thrown, name)
+  if (thrown.data === STREAM_END) return new GatewayError('upstream_cut', thrown.message)
+  return new McpRefusal(thrown.code, thrown.message, thrown.data)
+}
 
 /** The SDK's own errors, and those of the transport, which the SDK may have wrapped. */
 function asFailure(thrown: unknown, name: string): GatewayError {

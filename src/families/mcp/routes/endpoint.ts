@@ -9,6 +9,7 @@ import type { McpSettings } from '../../../config/config.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { memberOf } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { createListenedResources } from '../listened-resources.ts'
 import { createMcpServer, type ServeParts } from '../serve.ts'
 import type { McpAccess } from '../tool-calls.ts'
 import { createSessions, type Session } from './sessions.ts'
@@ -53,6 +54,11 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
   const handlers = new Map<string, McpHttpHandler>()
   /** Open streams of notifications without a session, by token. */
   const listening = new Map<string, number>()
+
+  const listenTo = createListenedResources({
+    servers: parts.servers,
+    notify: (scope, uri) => handlers.get(scope ?? '')?.notify.resourceUpdated(uri),
+  })
 
   /** One of them keeps as much as a session. */
   function listen(token_id: string): () => void {
@@ -100,12 +106,18 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       const options = { authInfo, ...(body === undefined ? {} : { parsedBody: body }) }
       const isLegacy = request.method !== 'POST' || (await isLegacyRequest(request, body))
       if (!isLegacy) {
-        const ended = memberOf(body, 'method') === LISTEN ? listen(token_id) : undefined
+        if (memberOf(body, 'method') !== LISTEN) return alone(await handlerFor(scope).fetch(request, options))
+        const left = listen(token_id)
+        const resources = await listenTo(body, { scope, caller: access.caller })
+        const ended = () => {
+          left()
+          resources.ended()
+        }
         try {
-          const response = await handlerFor(scope).fetch(request, options)
-          return { response, ended: ended ?? alone(response).ended }
+          const response = await handlerFor(scope).fetch(request, { ...options, parsedBody: resources.body })
+          return { response, ended }
         } catch (thrown) {
-          ended?.()
+          ended()
           throw thrown
         }
       }
