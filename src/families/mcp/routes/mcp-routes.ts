@@ -5,6 +5,7 @@ import type { ServerSettings } from '../../../config/config.ts'
 import type { McpLogin } from '../../../config/schema/mcp-schema.ts'
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
+import { isOwnHost } from '../../../http/request-parts.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { memberOf } from '../../../kit/json.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
@@ -222,10 +223,11 @@ async function readMessage(context: Context, parts: { settings: ServerSettings; 
 }
 
 /** A page of another origin must not use a gateway that only the browser's machine reaches. */
-function assertOrigin(request: Request, { cors_origins }: ServerSettings): void {
+function assertOrigin(request: Request, settings: ServerSettings): void {
+  const { cors_origins } = settings
   const origin = request.headers.get('origin')
   if (origin === null || cors_origins.includes('*') || cors_origins.includes(origin)) return
-  if (URL.parse(origin)?.host === request.headers.get('host')) return
+  if (URL.parse(origin)?.host === request.headers.get('host') && isOwnHost(request, settings)) return
   throw new GatewayError(
     'origin_not_allowed',
     'Pages of this origin may not use MCP; add the origin to server.cors_origins.',
