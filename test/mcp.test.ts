@@ -119,9 +119,12 @@ describe('/mcp over HTTP', () => {
       403,
       { code: 'origin_not_allowed' },
     ])
-    const own = await rpc({ method: 'tools/list' }, '/mcp', { origin: 'http://gatehouse.test', host: 'gatehouse.test' })
+    const own = await rpc({ method: 'tools/list' }, '/mcp', { origin: 'http://localhost:8787', host: 'localhost:8787' })
     expect(own.status).toBe(200)
     await own.text()
+    // A name that an attacker lets lead to this machine.
+    const rebound = { origin: 'http://evil.example', host: 'evil.example' }
+    expect((await rpc({ method: 'tools/list' }, '/mcp', rebound)).status).toBe(403)
   })
 
   it('returns 404 for an unknown server, 400 for a batch and for what is no JSON', async () => {

@@ -10,10 +10,10 @@ export const MAX_RESOURCES = 100
 
 /** `own`: its address at the server. */
 export type McpResource = { upstream: McpUpstream; own: string }
-type Wanted = { uri: string; scope: string | undefined; caller: Caller }
+type ResourceQuery = { uri: string; scope: string | undefined; caller: Caller }
 
 /** The server of a resource; undefined: there is none that the caller may use. */
-export function findResource(servers: McpServers, { uri, scope, caller }: Wanted): McpResource | undefined {
+export function findResource(servers: McpServers, { uri, scope, caller }: ResourceQuery): McpResource | undefined {
   const split = scope === undefined ? splitUri(uri) : { server: scope, uri }
   const upstream = split && servers.find(split.server, caller)
   return upstream && { upstream, own: split.uri }
@@ -53,7 +53,10 @@ export function createListenedResources({ servers, notify }: ListenedParts) {
   }
 
   /** The request with the resources that its client may have; `ended` is called at the end of its stream. */
-  return async (body: unknown, { scope, caller }: Omit<Wanted, 'uri'>): Promise<{ body: unknown; ended(): void }> => {
+  return async (
+    body: unknown,
+    { scope, caller }: Omit<ResourceQuery, 'uri'>,
+  ): Promise<{ body: unknown; ended(): void }> => {
     const params = memberOf(body, 'params')
     const filter = memberOf(params, 'notifications')
     const uris = memberOf(filter, 'resourceSubscriptions')

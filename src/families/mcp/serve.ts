@@ -232,7 +232,7 @@ function accessOf({ http }: ServerContext): McpAccess {
 }
 
 /** More often nobody can read it, and a server could fill the memory with it. */
-const PROGRESS_MILLISECONDS = 50
+const PROGRESS_MILLISECONDS = 20
 
 /** Undefined: the client wants none. */
 function progressTo({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
