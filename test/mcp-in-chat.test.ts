@@ -148,6 +148,34 @@ describe('a response with tools of an MCP server', () => {
     expect(response.status).toBe('completed')
   })
 
+  it.each([
+    [0.4, 1],
+    [0.9, 2],
+  ])('offers no more tools once its calls have cost %d', async (max_chat_cost, calls) => {
+    const answers = Bun.serve({
+      port: 0,
+      async fetch(request) {
+        const { tools, tool_choice } = (await request.json()) as {
+          tools?: { function: { name: string } }[]
+          tool_choice?: string
+        }
+        const [{ function: called } = { function: { name: '' } }] = tools ?? []
+        const call = { index: 0, id: 'c', type: 'function', function: { name: called.name, arguments: '{}' } }
+        const isOver = tool_choice === 'none'
+        const delta = isOver ? { content: 'Enough.' } : { tool_calls: [call] }
+        const chunk = { id: 'a', choices: [{ index: 0, delta, finish_reason: isOver ? 'stop' : 'tool_calls' }] }
+        const text = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`
+        return new Response(text, { headers: { 'content-type': 'text/event-stream' } })
+      },
+    })
+    const providers = { p: { base_url: `${answers.url}v1`, key: 'k' } } as never
+    const models = { greedy: { targets: [{ provider: 'p', model: 'm' }] } } as never
+    await start({ max_chat_cost }, { providers, models })
+    const response = await client.responses.create({ model: 'greedy', input: question, tools: [never] })
+    await answers.stop(true)
+    expect([vendor.calls, response.output_text]).toEqual([calls, 'Enough.'])
+  })
+
   it('keeps functions of the client for the client', async () => {
     const own = {
       type: 'function' as const,

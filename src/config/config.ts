@@ -128,8 +128,8 @@ type RequestLogSettings = Required<Omit<RequestLogConfig, 'contents' | 'summarie
 
 type MetricsSettings = Required<Omit<MetricsConfig, 'host' | 'port'>> & Pick<MetricsConfig, 'host' | 'port'>
 
-export type McpSettings = Required<Omit<McpConfig, 'servers' | 'oauth'>> &
-  Pick<McpConfig, 'oauth'> & { servers: Record<string, McpServerConfig> }
+export type McpSettings = Required<Omit<McpConfig, 'servers' | 'oauth' | 'max_chat_cost'>> &
+  Pick<McpConfig, 'oauth' | 'max_chat_cost'> & { servers: Record<string, McpServerConfig> }
 
 /** A coding agent opens one session for each window; one that ends without a word keeps it until it is idle. */
 export const DEFAULT_MCP: McpSettings = {

@@ -122,6 +122,10 @@ export const McpConfig = section(
       { exclusiveMinimum: 0, maximum: 3600 },
       'After which no further round begins, and calls of tools end. Default 300.',
     ),
+    max_chat_cost: number(
+      { exclusiveMinimum: 0, maximum: MAX_AMOUNT },
+      'In the currency of the ledger. Once the calls for such a response have cost so much, its tools are not offered to the model again. Default: no limit.',
+    ),
     oauth: optional(McpLogin),
     servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),
   },

@@ -2,7 +2,7 @@
  * A response whose MCP tools the gateway calls itself: the model is called, then the tools that it asks for, and again, until
  * it asks for none. Each call of the model and of a tool is a call of the pipeline.
  */
-import type { Call, CallRecord } from '../../calls/call.ts'
+import { type Call, type CallRecord, whenEnded } from '../../calls/call.ts'
 import type { ClientRequest } from '../../calls/endpoint.ts'
 import type { Pipeline, SentStream } from '../../calls/pipeline.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
@@ -128,7 +128,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       const cancelLate = clock.after(limits.max_seconds * 1000, () => late.abort(tooLate(limits.max_seconds)))
       const signal = AbortSignal.any([call.signal, late.signal])
       const most = Math.min(limits.max_calls, clientRequest.max_tool_calls ?? limits.max_calls)
-      let calls = 0
+      let [calls, cost] = [0, 0]
       let isOver = false
       /** The items before those of this round. */
       let start = 0
@@ -145,12 +145,17 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
         for (const work of whole.atEnd ?? []) work({ call: whole } as CallRecord)
       }
 
+      const addCost = ({ entries = [] }: CallRecord) => {
+        for (const { amount } of entries) cost += amount ?? 0
+      }
+
       const ownCall = (suffix: string): Call => ({
         request_id: `${call.request_id}-${suffix}`,
         caller: call.caller,
         signal,
         arrived: clock.steady(),
         is_detached: true,
+        atEnd: [addCost],
         ...(call.end_user !== undefined && { end_user: call.end_user }),
         ...(call.session !== undefined && { session: call.session }),
         ...(call.options && { options: call.options }),
@@ -200,7 +205,8 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       function roundRequest(round: number): ChatRequest {
         const { request } = translated(items)
         if (round > 1 && request.tool_choice !== undefined) request.tool_choice = 'auto'
-        if (request.tools && (round === limits.max_rounds || calls >= most)) request.tool_choice = 'none'
+        if (request.tools && (round === limits.max_rounds || calls >= most || cost >= limits.max_cost))
+          request.tool_choice = 'none'
         return { ...request, stream: true }
       }
 
@@ -253,6 +259,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
         for (const { events } of approved) prefix += events
         for await (const events of resultsOf(approved.map(({ at }) => at))) prefix += events
         first = items.length
+        whenEnded(call, addCost)
         current = send(1)
         // Where an approved call was made, its result reaches the client whatever follows.
         await (clientRequest.stream || hasMade ? undefined : current.started)
@@ -300,17 +307,13 @@ const freshCapture = ({ max_characters, span_characters, is_recorded }: NonNulla
   ...(is_recorded !== undefined && { is_recorded }),
 })
 
-const noServer = (label: string, at: string) =>
-  new GatewayError(
-    'invalid_value',
-    `"${at}.server_label": there is no MCP server ${JSON.stringify(label.slice(0, 100))} for this token.`,
-    {
-      param: `${at}.server_label`,
-    },
-  )
+function noServer(label: string, at: string): GatewayError {
+  const param = `${at}.server_label`
+  const message = `"${param}": there is no MCP server ${JSON.stringify(label.slice(0, 100))} for this token.`
+  return new GatewayError('invalid_value', message, { param })
+}
 
-const tooLate = (seconds: number) =>
-  new GatewayError(
-    'upstream_timeout',
-    `The response and its tools took longer than ${seconds} s (mcp.max_chat_seconds).`,
-  )
+function tooLate(seconds: number): GatewayError {
+  const message = `The response and its tools took longer than ${seconds} s (mcp.max_chat_seconds).`
+  return new GatewayError('upstream_timeout', message)
+}

@@ -4,6 +4,7 @@ import type { McpSettings } from '../../config/config.ts'
 import { isRecord } from '../../kit/json.ts'
 import { McpRefusal } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { toNano } from '../../spec/price.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { ToolServers } from '../shared/tool-servers.ts'
 import type { McpServers } from './servers.ts'
@@ -18,7 +19,8 @@ export function createToolServers({ servers, pipeline, settings }: ToolServerPar
   return {
     limits() {
       const { max_chat_rounds: max_rounds, max_chat_calls: max_calls, max_chat_seconds: max_seconds } = settings()
-      return { max_rounds, max_calls, max_seconds }
+      const { max_chat_cost = Number.POSITIVE_INFINITY } = settings()
+      return { max_rounds, max_calls, max_seconds, max_cost: toNano(max_chat_cost) }
     },
     find({ label = '', connector_id, server_url }, caller: Caller) {
       const upstream =

@@ -15,5 +15,6 @@ type ServerName = { label: string | undefined; connector_id: string | undefined;
 export type ToolServers = {
   /** By `server_url` or `connector_id` where they are given, else by the label. Undefined: the caller may use none such. */
   find(named: ServerName, caller: Caller): ToolServer | undefined
-  limits(): { max_rounds: number; max_calls: number; max_seconds: number }
+  /** `max_cost` in nano-units of the ledger's currency. */
+  limits(): { max_rounds: number; max_calls: number; max_seconds: number; max_cost: number }
 }
