@@ -18,6 +18,15 @@ const GUARDS: Record<string, GuardConfig> = {
 const SETTINGS = { guards: GUARDS, admin_token: 'owner-token-of-the-environment' }
 const SECRET = 'sk-declared-0123456789abcdef'
 
+/** A second of silence: 8 kHz, 8 bit, mono. */
+const WAVE = Buffer.concat([
+  Buffer.from(
+    'RIFF\x64\x1f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\x40\x1f\0\0',
+    'latin1',
+  ),
+  Buffer.alloc(8_000, 128),
+])
+
 type Issued = Token & { secret: string }
 type Explained = { plan: { guards: string[] } }
 
@@ -68,6 +77,38 @@ describe('guards of projects and tokens', () => {
     })
     expect(await ask(gateway, SECRET, 'a falcon')).toBe(blockedBy('falcons'))
     expect(await ask(gateway, SECRET, 'an owl')).toBe(blockedBy('owls'))
+  })
+
+  it('check the texts of every family', async () => {
+    const gateway = await start({ guards: { falcons: { kind: 'patterns', words: ['falcon', 'sandbox'] } } })
+    const { secret } = await post(gateway, '/tokens', { name: 'a', guards: ['falcons'] })
+    const headers = { authorization: `Bearer ${secret}` }
+    const prompt = 'a falcon'
+    const form = new FormData()
+    for (const [name, value] of Object.entries({ model: 'sandbox/transcription', prompt })) form.append(name, value)
+    form.append('file', new File([new Uint8Array(WAVE)], 'a.wav'))
+    const calls: [string, { json: object } | { form: FormData }][] = [
+      ['/v1/chat/completions', { json: { model: 'sandbox/general', messages: [{ role: 'user', content: prompt }] } }],
+      ['/v1/completions', { json: { model: 'sandbox/general', prompt } }],
+      ['/v1/embeddings', { json: { model: 'sandbox/embedding', input: prompt } }],
+      ['/v1/rerank', { json: { model: 'sandbox/rerank', query: prompt, documents: ['x'] } }],
+      ['/v1/moderations', { json: { model: 'sandbox/moderation', input: prompt } }],
+      ['/v1/images/generations', { json: { model: 'sandbox/image', prompt } }],
+      ['/v1/videos', { json: { model: 'sandbox/text-to-video', prompt } }],
+      ['/v1/video/generations', { json: { model: 'sandbox/text-to-video', prompt } }],
+      ['/v1/3d/generations', { json: { model: 'sandbox/text-to-3d', prompt } }],
+      ['/v1/audio/speech', { json: { model: 'sandbox/speech', input: prompt, voice: 'alloy' } }],
+      ['/v1/audio/transcriptions', { form }],
+    ]
+    for (const [path, body] of calls) {
+      const response = await gateway.call(path, { ...body, headers })
+      const text = await response.text()
+      expect([path, response.status, text]).toEqual([
+        path,
+        400,
+        expect.stringContaining('The guard \\"falcons\\" blocked'),
+      ])
+    }
   })
 
   it('must be guards of the configuration, and at most 32', async () => {

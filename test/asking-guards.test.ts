@@ -287,6 +287,20 @@ describe('a guard of kind classifier', () => {
     })
   }
 
+  it('blocks only the categories that are named, of an answer in the form of Llama Guard', async () => {
+    const setup = await start({ attack: { ...INPUT, categories: ['S1', 's10'] } })
+    for (const [answer, status] of [
+      ['unsafe\nS1', 400],
+      ['\n\nunsafe\nS2,S10', 400],
+      ['unsafe\nS2, S14', 200],
+      ['unsafe', 400],
+      ['safe', 200],
+    ] as const) {
+      setup.vendor.answer(whole(completion(answer)))
+      expect([answer, (await ask(setup, 'Hello')).status]).toEqual([answer, status])
+    }
+  })
+
   it('is closed where its model fails', async () => {
     const setup = await start({ attack: { ...INPUT, unsafe: ['bad'] } })
     setup.vendor.answer(whole(completion('')))

@@ -1,6 +1,7 @@
 /** Guards as the official libraries see them: a refusal in the form that each of them knows. */
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import Anthropic, { BadRequestError as AnthropicBadRequest } from '@anthropic-ai/sdk'
+import { BlockedReason, FinishReason, GoogleGenAI } from '@google/genai'
 import OpenAI, { BadRequestError } from 'openai'
 import { openPort, type Port } from './kit/served.ts'
 import { chunk, completion, startVendor, stream, usageChunk, type Vendor, whole } from './kit/vendor.ts'
@@ -73,5 +74,28 @@ describe('the @anthropic-ai/sdk package', () => {
     const final = await client().messages.stream(request).finalMessage()
     expect(final.stop_reason).toBe('refusal')
     expect(JSON.stringify(final)).not.toContain('falcon')
+  })
+})
+
+describe('the @google/genai package', () => {
+  const client = () => new GoogleGenAI({ apiKey: port.token, httpOptions: { baseUrl: port.url.replace('/v1', '') } })
+
+  it('reads a blocked request as its own block reason, whole and streamed', async () => {
+    const request = { model: 'v/m', contents: SECRET }
+    const { promptFeedback, candidates = [] } = await client().models.generateContent(request)
+    expect([promptFeedback?.blockReason, candidates.length]).toEqual([BlockedReason.BLOCKLIST, 0])
+    const reasons = []
+    for await (const part of await client().models.generateContentStream(request)) reasons.push(part.promptFeedback)
+    expect(reasons).toMatchObject([{ blockReason: BlockedReason.BLOCKLIST }])
+  })
+
+  it('reads a blocked answer by its finish reason, whole and streamed', async () => {
+    vendor.answer(whole(completion(`It is ${SECRET}.`)), answer())
+    const request = { model: 'v/m', contents: 'Hi' }
+    const { candidates = [] } = await client().models.generateContent(request)
+    expect(candidates[0]?.finishReason).toBe(FinishReason.SAFETY)
+    const parts = await Array.fromAsync(await client().models.generateContentStream(request))
+    expect(parts.at(-1)?.candidates?.[0]?.finishReason).toBe(FinishReason.SAFETY)
+    expect(JSON.stringify(parts)).not.toContain('falcon')
   })
 })

@@ -11,7 +11,7 @@ export function guardCall(call: Call, record: CallRecord, plan: GuardPlan, other
   const guards = plan.guardsWith(tags)
   const added = others?.guardsWith(tags).filter((guard) => !guards.includes(guard)) ?? []
   record.guards ??= []
-  call.guards = new CallGuards([...added, ...guards], { call, ask: plan.ask, results: record.guards })
+  call.guards = new CallGuards([...added, ...guards], { ...plan, call, results: record.guards })
 }
 
 type Guarded<Work, Answer> = {

@@ -25,6 +25,7 @@ import type { GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
 import type { Catalogue } from '../models/catalogue.ts'
 import { type Alerts, createAlerts, type RaisedAlert } from '../observe/alerts/alerts.ts'
+import { createGuardBlocks } from '../observe/alerts/guard-blocks.ts'
 import type { Valkey } from '../store/engines/valkey.ts'
 import type { Store } from '../store/store.ts'
 
@@ -137,7 +138,8 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const rateLimiter = createRateLimiter({ config, shared, onRefused, clock, log })
   const openCalls = createOpenCalls({ store: store.ledger, process_id, close: ledger.closeCall, clock, log })
   let closing: Promise<void> | undefined
-  const guards = createGuards(config, askGuard)
+  const onBlocked = createGuardBlocks({ alerts, settings: () => config().alerts, clock })
+  const guards = createGuards({ config, ask: askGuard, onBlocked })
   const gates = [
     rateLimiter,
     createBudgetGate({ budgets, config, clock }),

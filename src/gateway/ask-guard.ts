@@ -17,6 +17,7 @@ import type { ChatCompletion } from '../protocols/shared/canonical.ts'
 import { GatewayError } from '../spec/error.ts'
 import { MAX_MODERATION_TEXTS, type ModerationResult } from '../spec/moderation-request.ts'
 import type { AccountLimits, Caller } from '../spec/token.ts'
+import { GUARD_SERVICES } from './guard-services.ts'
 
 const DEFAULT_TIMEOUT_MS = 5_000
 /** A model needs as long as for its answer. */
@@ -37,6 +38,31 @@ type AskParts = {
 }
 
 export function createAskGuard({ pipeline, chat, moderations, guardedFetch, clock, log }: AskParts): AskGuard {
+  /** The JSON that a service answers. */
+  async function post({ url = '' }: GuardConfig, body: string, headers: Record<string, string>, signal: AbortSignal) {
+    const answer = await guardedFetch({
+      url,
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': 'Gatehouse',
+        ...headers,
+      },
+      body,
+      signal,
+      redirects: 0,
+      private_origins: [URL.parse(url)?.origin ?? ''], // the operator names it
+    })
+    if (answer.status !== 200) {
+      void answer.body.cancel().catch(() => {})
+      throw new Error(`status ${answer.status}`)
+    }
+    const bytes = await readAll(answer.body, () => new Error('too large'), MAX_ANSWER_BYTES)
+    return JSON.parse(new TextDecoder().decode(bytes)) as unknown
+  }
+
   /** The text of the answer to a chat request. */
   async function answerTo({ family, request }: Answered, call: Call): Promise<string> {
     const { answer, usage } = await pipeline().run(chat().whole, call, {
@@ -64,7 +90,10 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
       return { action: blocks ? 'block' : 'pass' }
     },
 
-    async classifier({ config: { model = '', instructions, unsafe = UNSAFE, threshold = 0.5 }, texts }, call) {
+    async classifier(
+      { config: { model = '', instructions, unsafe = UNSAFE, threshold = 0.5, categories }, texts },
+      call,
+    ) {
       const system = instructions ? [{ role: 'system' as const, content: instructions }] : []
       const messages = [...system, { role: 'user' as const, content: texts.join('\n\n') }]
       const text = await answerTo(
@@ -73,7 +102,7 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
       )
       const number = Number(text.split(/\s/)[0])
       const blocks = Number.isNaN(number)
-        ? unsafe.some((word) => text.toLowerCase().startsWith(word.toLowerCase()))
+        ? unsafe.some((word) => text.toLowerCase().startsWith(word.toLowerCase())) && isListed(text, categories)
         : number >= threshold
       return { action: blocks ? 'block' : 'pass' }
     },
@@ -90,31 +119,16 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
       }
     },
 
-    async webhook({ name, on, config: { url = '', secret }, texts }, { request_id, caller, signal }) {
+    async webhook({ name, on, config, texts }, { request_id, caller, signal }) {
+      const { format, key, secret } = config
+      if (format) {
+        const { keyHeader, decide } = GUARD_SERVICES[format]
+        return await decide({ config, on, texts }, (body) => post(config, JSON.stringify(body), key ? keyHeader(key) : {}, signal)) // biome-ignore format: one line
+      }
       const { token_id, project_id = null } = caller
       const body = JSON.stringify({ guard: name, on, request_id, token_id, project_id, texts })
       const signed = { secret: secret ?? '', id: `guard_${randomAlphanumerics(24)}`, timestamp: unixSeconds(clock) }
-      const answer = await guardedFetch({
-        url,
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json',
-          'accept-encoding': 'identity',
-          'user-agent': 'Gatehouse',
-          ...(secret && signatureHeaders(signed, body)),
-        },
-        body,
-        signal,
-        redirects: 0,
-        private_origins: [URL.parse(url)?.origin ?? ''], // the operator names it
-      })
-      if (answer.status !== 200) {
-        void answer.body.cancel().catch(() => {})
-        throw new Error(`status ${answer.status}`)
-      }
-      const bytes = await readAll(answer.body, () => new Error('too large'), MAX_ANSWER_BYTES)
-      return readVerdict(JSON.parse(new TextDecoder().decode(bytes)), texts.length)
+      return readVerdict(await post(config, body, secret ? signatureHeaders(signed, body) : {}, signal), texts.length)
     },
   }
 
@@ -157,6 +171,18 @@ function guardCaller(caller: Caller): Caller {
   }
   guardCallers.set(caller, own_caller)
   return own_caller
+}
+
+/**
+ * Whether an answer in the form of Llama Guard, `unsafe` and a line such as `S1,S10`, names one of these categories. One
+ * that names none is of all.
+ */
+function isListed(text: string, categories: readonly string[] | undefined): boolean {
+  const found = (text.split('\n')[1] ?? '')
+    .toUpperCase()
+    .split(/[\s,]+/)
+    .filter(Boolean)
+  return !categories || found.length === 0 || categories.some((one) => found.includes(one.toUpperCase()))
 }
 
 /** Budgets stay. */

@@ -33,6 +33,7 @@ type CallGuardParts = {
   call: GuardedCall
   /** For those that ask. */
   ask: AskGuard
+  onBlocked?: ((guard: string) => void) | undefined
   /** Those of the call so far, which may have been at another model. */
   results: GuardResult[]
 }
@@ -266,6 +267,7 @@ export class CallGuards {
   readonly #note = ({ name }: Guard, on: GuardSide, outcome: GuardOutcome): void => {
     const { results } = this
     const known = results.find((one) => one.name === name && one.on === on)
+    if (outcome === 'blocked' && known?.outcome !== 'blocked') this.#parts.onBlocked?.(name)
     if (!known) results.push({ name, on, outcome })
     else if (GUARD_OUTCOMES.indexOf(outcome) > GUARD_OUTCOMES.indexOf(known.outcome)) known.outcome = outcome
   }

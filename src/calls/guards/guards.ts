@@ -10,6 +10,8 @@ import { type AskGuard, createGuard, type Guard } from './guard.ts'
 export type GuardPlan = {
   readonly guards: readonly Guard[]
   readonly ask: AskGuard
+  /** Called with the name of a guard that has blocked a call. */
+  readonly onBlocked?: ((guard: string) => void) | undefined
   /** Those of a call with these tags. */
   guardsWith(tags: readonly string[] | undefined): readonly Guard[]
 }
@@ -24,8 +26,15 @@ export type Guards = {
 /** `guards`: the names that it has. */
 type GuardedModel = { id: string; guards: readonly string[] }
 
-/** `config`: the one in use, which a reload replaces; `ask`: for guards that ask a model or a service. */
-export function createGuards(config: () => Pick<Config, 'guards'>, ask: AskGuard): Guards {
+type GuardsParts = {
+  /** The one in use, which a reload replaces. */
+  config(): Pick<Config, 'guards'>
+  /** For guards that ask a model or a service. */
+  ask: AskGuard
+  onBlocked?: GuardPlan['onBlocked']
+}
+
+export function createGuards({ config, ask, onBlocked }: GuardsParts): Guards {
   let read: Config['guards'] | undefined
   let guards: readonly Guard[] = []
 
@@ -55,6 +64,7 @@ export function createGuards(config: () => Pick<Config, 'guards'>, ask: AskGuard
       return {
         guards: fitting,
         ask,
+        onBlocked,
         guardsWith: (tags) =>
           fitting.filter((guard) => always(guard) || guard.config.when?.tags?.every((tag) => tags?.includes(tag))),
       }

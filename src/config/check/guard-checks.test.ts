@@ -24,6 +24,18 @@ describe('the configuration of a guard', () => {
       else expect(problems).toEqual([expect.stringContaining(problem)])
     })
 
+  it('has settings of a format only with that format', () => {
+    const service: GuardConfig = { kind: 'webhook', url: 'https://checks.example' }
+    expect(problemsOf({ ...service, format: 'presidio', action: 'replace', language: 'de', key: 'k' })).toEqual([])
+    expect(problemsOf({ ...service, format: 'lakera', severity: 2 })).toEqual([
+      'guards.g.severity is a setting of the format azure_text',
+    ])
+    expect(problemsOf({ ...service, key: 'k' })).toHaveLength(1)
+    expect(problemsOf({ ...service, format: 'lakera', secret: `whsec_${'a'.repeat(32)}` })).toEqual([
+      'guards.g.secret is a setting of a webhook without `format`',
+    ])
+  })
+
   it('needs a schema, of answers, and has no settings of another kind', () => {
     expect(problemsOf({ kind: 'schema' })).toEqual(['guards.g needs `schema`: without it every answer fits'])
     expect(problemsOf({ kind: 'schema', schema: {}, on: ['output', 'input'] })).toEqual([

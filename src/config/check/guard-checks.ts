@@ -17,7 +17,7 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   case_sensitive: ['patterns', 'redact'],
   sets: ['patterns', 'redact'],
   allow: ['patterns', 'redact'],
-  action: ['patterns'],
+  action: ['patterns', 'webhook'],
   replacement: ['patterns'],
   restore: ['redact'],
   max_characters: ['limits'],
@@ -25,14 +25,31 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   schema: ['schema'],
   repair: ['schema'],
   model: ['moderation', 'classifier'],
-  categories: ['moderation'],
-  threshold: ['moderation', 'classifier'],
+  categories: ['moderation', 'classifier', 'webhook'],
+  threshold: ['moderation', 'classifier', 'webhook'],
+  format: ['webhook'],
+  key: ['webhook'],
+  project: ['webhook'],
+  language: ['webhook'],
+  severity: ['webhook'],
   instructions: ['classifier'],
   unsafe: ['classifier'],
   url: ['webhook'],
   secret: ['webhook'],
   on_error: ['moderation', 'classifier', 'webhook'],
   timeout_ms: ['moderation', 'classifier', 'webhook', 'schema'],
+}
+
+/** Settings of a webhook that belong to some formats only; undefined: to that of the gateway. */
+const FORMATS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['format'][]>> = {
+  action: ['presidio'],
+  categories: ['presidio', 'azure_text'],
+  threshold: ['presidio'],
+  key: ['presidio', 'azure_text', 'azure_shields', 'bedrock', 'lakera'],
+  project: ['lakera'],
+  language: ['presidio'],
+  severity: ['azure_text'],
+  secret: [undefined],
 }
 
 /** Members that failed the schema are undefined and skipped. */
@@ -88,9 +105,16 @@ function kindProblems(name: string, guard: GuardConfig): GuardProblem[] {
     const message = `is a setting of kind ${kinds.join(' and ')}, not of ${kind}`
     return [{ path: ['guards', name, setting], part: 'key', message }]
   })
+  const ofFormat = Object.entries(kind === 'webhook' ? FORMATS_OF : {}).flatMap(
+    ([setting, formats]): GuardProblem[] => {
+      if (!(setting in guard) || formats.includes(guard.format)) return []
+      const message = `is a setting of ${formats[0] ? `the format ${formats.join(' and ')}` : 'a webhook without `format`'}`
+      return [{ path: ['guards', name, setting], part: 'key', message }]
+    },
+  )
   const { any_of, why } = NEEDED[kind] ?? { any_of: [], why: '' }
   if (any_of.length === 0 || any_of.some((setting) => setting in guard))
-    return [...foreign, ...valueProblems(name, guard)]
+    return [...foreign, ...ofFormat, ...valueProblems(name, guard)]
   const list = any_of.map((setting) => `\`${setting}\``)
   const last = list.pop()
   const message = `needs ${list.length > 0 ? `${list.join(', ')} or ` : ''}${last}: ${why}`

@@ -30,6 +30,7 @@ type Kept = { path: Path; name: string }
 /** What decides where the secrets of a section are sent: they go only where the file on disk sends them. */
 export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'providers.*', members: ['kind', 'preset', 'base_url', 'apis', 'options'] },
+  { section: 'guards.*', members: ['kind', 'url', 'format'] },
   { section: 'request_log.sinks.*.http', members: ['url'] },
   { section: 'request_log.sinks.*.clickhouse', members: ['url'] },
   { section: 'telemetry.otlp', members: ['endpoint'] },

@@ -13,6 +13,7 @@ export const SECRET_PLACES = [
   'alerts.webhook.secret',
   'alerts.webhook.url',
   'api_tokens.*.secret',
+  'guards.*.key',
   'guards.*.secret',
   'guards.*.url',
   'mcp.servers.*.env.*',

@@ -70,6 +70,18 @@ describe('the text for an editor', () => {
     expect(unmaskText(other, masked)).toContain('sk-secret-1')
   })
 
+  test('keeps a secret beside a masked address, and sends it to no other one', () => {
+    const url = 'https://checks.example/guard?code=secret'
+    const text = `guards:\n  house: { kind: webhook, format: lakera, url: "${url}", key: k-1 }\n`
+    const masked = maskText(text) ?? { text: '', values: [] }
+    expect(masked.text).not.toMatch(/secret|k-1/)
+    const observed = masked.text.replace('kind: webhook', 'kind: webhook, mode: observe')
+    expect(unmaskText(observed, masked)).toBe(text.replace('kind: webhook', 'kind: webhook, mode: observe'))
+    const elsewhere = masked.text.replace(/url: '\*\*\*\d'/, 'url: "https://evil.example"')
+    expect(() => unmaskText(elsewhere, masked)).toThrow('is a secret that would be sent elsewhere')
+    expect(() => unmaskText(masked.text.replace('lakera', 'bedrock'), masked)).toThrow('would be sent elsewhere')
+  })
+
   test('is not there for what is no YAML', () => {
     expect(maskText('a: [')).toBeUndefined()
     expect(maskText('')).toEqual({ text: '', values: [] })

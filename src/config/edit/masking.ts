@@ -42,6 +42,8 @@ export const SHOWN_TEXT = [
   ...plainTexts('api_tokens'),
   'guards.*.model',
   'guards.*.categories.*',
+  'guards.*.language',
+  'guards.*.project',
   'guards.*.link_hosts.*',
   'guards.*.when.projects.*',
   'guards.*.when.models.*',

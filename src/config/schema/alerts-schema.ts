@@ -12,6 +12,7 @@ const ALERT_EVENTS = [
   'provider.certificate_invalid',
   'breaker.open',
   'model.deprecated',
+  'guard.blocking',
   'task.outcome_unknown',
   'ledger.delayed',
   'ledger.entries_lost',
@@ -65,6 +66,10 @@ export const AlertsConfig = section(
     deprecation_days: integer(
       { minimum: 1, maximum: 365 },
       'Before a model in use is deprecated or retired. Default 30.',
+    ),
+    guard_blocks_per_minute: integer(
+      { minimum: 1 },
+      'Blocks by one guard from which `guard.blocking` alerts. Default 30.',
     ),
     disk_free_percent: number({ minimum: 0, maximum: 100 }, 'Below which the disk is low. Default 5.'),
   },

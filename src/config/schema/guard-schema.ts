@@ -7,6 +7,10 @@ const GUARD_KINDS = ['patterns', 'redact', 'limits', 'schema', 'moderation', 'cl
 /** Kinds that ask a model or a service, which may fail or be late. */
 export const QUESTION_KINDS = ['moderation', 'classifier', 'webhook'] as const
 
+/** Protocols of services, besides that of the gateway. */
+const GUARD_FORMATS = ['presidio', 'azure_text', 'azure_shields', 'bedrock', 'lakera'] as const
+export type GuardFormat = (typeof GUARD_FORMATS)[number]
+
 /** What is checked: requests, or answers. */
 const GUARD_SIDES = ['input', 'output'] as const
 export type GuardSide = (typeof GUARD_SIDES)[number]
@@ -69,7 +73,7 @@ export const GuardConfig = section({
     'Built-in rules: secrets (keys of vendors), personal_data, or single rules of it. Default of redact: personal_data.',
   ),
   allow: texts('Texts that are never a match, whatever their case.'),
-  action: oneOf(['block', 'replace'], 'Of patterns, for a match. Default block.'),
+  action: oneOf(['block', 'replace'], 'Of patterns and the format presidio, for a match. Default block.'),
   replacement: text({ maxLength: 100 }, 'What `replace` puts in its place. Default [removed].'),
   restore: flag('Of redact: puts the values back into answers. Default false.'),
   max_characters: integer({ minimum: 1, maximum: 100_000_000 }, 'Of limits: of all texts of a request or an answer.'),
@@ -85,14 +89,21 @@ export const GuardConfig = section({
   ),
   repair: flag('Of schema: the model is asked once more where its answer does not fit. Default false.'),
   model: text({ minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
-  categories: names('Of moderation: which categories block. Default: what the model flags.'),
+  categories: names(
+    'Which ones block: of moderation (default: what it flags), of classifier (default: all), of the formats presidio and azure_text.',
+  ),
   threshold: number(
     { minimum: 0, maximum: 1 },
-    'Of moderation: the score from which a category blocks; of classifier (0.5): the answered number.',
+    'Of moderation and the format presidio: the score from which one blocks; of classifier (0.5): the answered number.',
   ),
   instructions: text({ maxLength: 20_000 }, 'Of classifier: its system prompt. Default: none.'),
   unsafe: names('Of classifier: how an answer begins that blocks. Default [unsafe, yes, true].'),
   url: text({ minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
+  format: oneOf([...GUARD_FORMATS], 'Of webhook: the protocol of the service. Default: that of the gateway.'),
+  key: text({ minLength: 1 }, 'Of a format: the key of the service.'),
+  project: text({ minLength: 1 }, 'Of the format lakera: the project whose policy decides.'),
+  language: text({ minLength: 2, maxLength: 20 }, 'Of the format presidio. Default en.'),
+  severity: integer({ minimum: 1, maximum: 7 }, 'Of the format azure_text: from which it blocks. Default 4.'),
   secret: text({ minLength: 1 }, 'Of webhook: `whsec_` and base64; signs requests by Standard Webhooks.'),
   on_error: oneOf(['open', 'closed'], 'Without a decision: closed blocks, open passes. Default closed.'),
   timeout_ms: integer(
