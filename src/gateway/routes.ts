@@ -6,6 +6,7 @@ import { audioRoutes } from '../families/audio/audio-routes.ts'
 import { type BatchRouteParts, batchRoutes } from '../families/batches/routes/batches-route.ts'
 import { type MessageBatchRouteParts, messageBatchRoutes } from '../families/batches/routes/message-batches.ts'
 import type { Background } from '../families/chat/background-responses.ts'
+import { createChatTools } from '../families/chat/chat-tools.ts'
 import type { Conversations } from '../families/chat/conversations.ts'
 import { messagesCount, responsesCount } from '../families/chat/count-apis.ts'
 import { countTokensEndpoint } from '../families/chat/count-tokens.ts'
@@ -89,9 +90,10 @@ type TableParts = ChatRouteParts &
 export function routeTable(parts: TableParts): Route[] {
   const { storedResponses, background, settings, clock, version, tasks, ready } = parts
   const toolRounds = createToolRounds({ ...parts, toolServers: parts.mcp.toolServers })
+  const chatTools = createChatTools({ ...parts, toolServers: parts.mcp.toolServers, toolRounds })
   const responses = responsesDialect({ ...parts, queue: background.submit, toolRounds })
   const calls: Route[] = [
-    chatRoute(chatcompatDialect(settings), parts),
+    chatRoute(chatcompatDialect(settings, chatTools), parts),
     textCompletionsRoute(parts),
     { ...chatRoute(responses, parts), socket: responsesSocket(parts) },
     chatRoute(compactDialect(responses, storedResponses), parts),

@@ -122,7 +122,10 @@ export const ChatRequest = Type.Object(
         },
       ),
     ),
-    tools: list(Type.Union([FunctionTool, CustomTool]), 'Functions and custom tools that the model may call.'),
+    tools: list(
+      Type.Union([FunctionTool, CustomTool]),
+      'Functions and custom tools that the model may call; also `mcp`, as in `/v1/responses`.',
+    ),
     tool_choice: Type.Optional(ToolChoice),
     parallel_tool_calls: flag('Whether a response may have several tool calls.'),
     response_format: Type.Optional(ResponseFormat),

@@ -6,7 +6,7 @@ import { type Call, type CallRecord, whenEnded } from '../../calls/call.ts'
 import type { ClientRequest } from '../../calls/endpoint.ts'
 import type { Pipeline, SentStream } from '../../calls/pipeline.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { isRecord, memberOf, parseJson } from '../../kit/json.ts'
+import { memberOf } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import { errorForClient } from '../../protocols/responses/client/error.ts'
@@ -32,6 +32,7 @@ import { addedUsage, type Usage } from '../../spec/usage.ts'
 import type { ToolServer, ToolServers } from '../shared/tool-servers.ts'
 import type { Chat } from './chat.ts'
 import type { Deferred } from './dialects/dialect.ts'
+import { createRoundLimits, type ListedServer } from './round-limits.ts'
 import type { Items } from './sent-items.ts'
 
 type ToolRoundParts = { toolServers: ToolServers; pipeline: Pipeline; chat: Chat; clock: Clock; log: Log }
@@ -51,6 +52,8 @@ type RoundsRequest = {
 export type ToolRounds = {
   /** Whether tools of the request are of servers of the gateway. Throws for a label of a server that the caller may not use. */
   serves(body: unknown, call: Call): boolean
+  /** The servers that tools of the request name. */
+  listed(request: { tools?: unknown }, call: Call): Promise<(ListedServer & { tool: McpTool; at: string })[]>
   run(request: RoundsRequest): Promise<Deferred>
 }
 
@@ -76,13 +79,17 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
     )
   }
 
-  async function listed({ tool, at }: { tool: McpTool; at: string }, call: Call) {
-    const server = serverOf(tool, call)
-    if (!server) throw noServer(tool.server_label, at)
-    return { label: tool.server_label, tool, server, tools: allowedBy(tool, await server.list()) }
-  }
+  const listed: ToolRounds['listed'] = (request, call) =>
+    Promise.all(
+      mcpToolsOf(request as Pick<ResponsesRequest, 'tools'>).map(async ({ tool, at }) => {
+        const server = serverOf(tool, call)
+        if (!server) throw noServer(tool.server_label, at)
+        return { label: tool.server_label, tool, at, server, tools: allowedBy(tool, await server.list()) }
+      }),
+    )
 
   return {
+    listed,
     serves(body, call) {
       const tools = memberOf(body, 'tools')
       if (!Array.isArray(tools)) return false
@@ -101,8 +108,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
     async run({ clientRequest, sent, call, whole, admit, store, isStored, places }) {
       const { plan } = call
       if (!plan) throw new Error('A request was decoded before its model was authorized.')
-      const limits = toolServers.limits()
-      const servers = await Promise.all(mcpToolsOf(clientRequest).map((one) => listed(one, call)))
+      const servers = await listed(clientRequest, call)
       const expanded = withFunctions(clientRequest, new Map(servers.map(({ label, tools }) => [label, tools])))
       const translated = (items: readonly unknown[]) =>
         translatedRequest({ ...expanded, input: [...sent.input, ...(items as InputItem[])] }, sent.before, places)
@@ -124,11 +130,8 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       const { rounds } = encoder
       if (!rounds) throw new Error('A compaction calls no tools.')
       const { mcp, items } = rounds
-      const late = new AbortController()
-      const cancelLate = clock.after(limits.max_seconds * 1000, () => late.abort(tooLate(limits.max_seconds)))
-      const signal = AbortSignal.any([call.signal, late.signal])
-      const most = Math.min(limits.max_calls, clientRequest.max_tool_calls ?? limits.max_calls)
-      let [calls, cost] = [0, 0]
+      const { max_tool_calls: max_calls } = clientRequest
+      const bounds = createRoundLimits({ limits: toolServers.limits(), call, max_calls, clock })
       let isOver = false
       /** The items before those of this round. */
       let start = 0
@@ -141,36 +144,16 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       function end(): void {
         if (isOver) return
         isOver = true
-        cancelLate()
+        bounds.end()
         for (const work of whole.atEnd ?? []) work({ call: whole } as CallRecord)
       }
 
-      const addCost = ({ entries = [] }: CallRecord) => {
-        for (const { amount } of entries) cost += amount ?? 0
-      }
-
-      const ownCall = (suffix: string): Call => ({
-        request_id: `${call.request_id}-${suffix}`,
-        caller: call.caller,
-        signal,
-        arrived: clock.steady(),
-        is_detached: true,
-        atEnd: [addCost],
-        ...(call.end_user !== undefined && { end_user: call.end_user }),
-        ...(call.session !== undefined && { session: call.session }),
-        ...(call.options && { options: call.options }),
-        ...(call.trace && { trace: call.trace }),
-        ...(call.capture && { capture: freshCapture(call.capture) }),
-      })
-
-      async function outcomeOf({ item }: Open<McpCallItem>) {
-        if (++calls > most) return { error: `No more than ${most} tools may be called for this response.` }
-        const server = servers.find(({ label }) => label === item.server_label)
-        const args = parseJson(item.arguments)
-        if (!server?.tools.some(({ name }) => name === item.name)) return { error: `There is no tool "${item.name}".` }
-        if (!isRecord(args)) return { error: 'The arguments of the call are no JSON object.' }
-        return await server.server.call(item.name, args, ownCall(`tool${calls}`))
-      }
+      const outcomeOf = ({ item }: Open<McpCallItem>) =>
+        bounds.callTool(
+          servers.find(({ label }) => label === item.server_label),
+          item.name,
+          item.arguments,
+        )
 
       async function* resultsOf(open: Open<McpCallItem>[]) {
         const outcomes = open.map(outcomeOf)
@@ -205,8 +188,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       function roundRequest(round: number): ChatRequest {
         const { request } = translated(items)
         if (round > 1 && request.tool_choice !== undefined) request.tool_choice = 'auto'
-        if (request.tools && (round === limits.max_rounds || calls >= most || cost >= limits.max_cost))
-          request.tool_choice = 'none'
+        if (request.tools && bounds.isLast(round)) request.tool_choice = 'none'
         return { ...request, stream: true }
       }
 
@@ -214,7 +196,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
         start = items.length
         const prepared = pipeline.prepareStream(
           { ...chat.stream, is_hedged: false },
-          round === 1 ? call : ownCall(`round${round}`),
+          round === 1 ? call : bounds.ownCall(`round${round}`),
           {
             family: 'chatcompat-response',
             request: roundRequest(round),
@@ -236,8 +218,8 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
             const open = mcp.takeCalls()
             yield* resultsOf(open)
             const isForClient = items.slice(start).some(({ type }) => FOR_CLIENT.has(type))
-            if (open.length === 0 || isForClient || round >= limits.max_rounds) break
-            signal.throwIfAborted()
+            if (open.length === 0 || isForClient || bounds.isOver(round)) break
+            bounds.signal.throwIfAborted()
             rounds?.next()
             current = send(round + 1)
           }
@@ -259,7 +241,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
         for (const { events } of approved) prefix += events
         for await (const events of resultsOf(approved.map(({ at }) => at))) prefix += events
         first = items.length
-        whenEnded(call, addCost)
+        whenEnded(call, bounds.addCost)
         current = send(1)
         // Where an approved call was made, its result reaches the client whatever follows.
         await (clientRequest.stream || hasMade ? undefined : current.started)
@@ -301,19 +283,8 @@ const placed = ({ before, input }: Items) => [
 const isListed = (label: string, { before, input }: Items): boolean =>
   [...before.items, ...input].some((item) => item.type === 'mcp_list_tools' && memberOf(item, 'server_label') === label)
 
-const freshCapture = ({ max_characters, span_characters, is_recorded }: NonNullable<Call['capture']>) => ({
-  max_characters,
-  ...(span_characters !== undefined && { span_characters }),
-  ...(is_recorded !== undefined && { is_recorded }),
-})
-
 function noServer(label: string, at: string): GatewayError {
   const param = `${at}.server_label`
   const message = `"${param}": there is no MCP server ${JSON.stringify(label.slice(0, 100))} for this token.`
   return new GatewayError('invalid_value', message, { param })
-}
-
-function tooLate(seconds: number): GatewayError {
-  const message = `The response and its tools took longer than ${seconds} s (mcp.max_chat_seconds).`
-  return new GatewayError('upstream_timeout', message)
 }

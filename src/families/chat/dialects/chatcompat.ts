@@ -11,7 +11,8 @@ import type { Dialect } from './dialect.ts'
 type Settings = { delta_mirror: boolean }
 
 /** `settings` are read for each answer, so that a reload applies. */
-export const chatcompatDialect = (settings: Settings): Dialect => ({
+export const chatcompatDialect = (settings: Settings, defer?: Dialect['defer']): Dialect => ({
+  ...(defer && { defer }),
   family: 'chatcompat',
   id_prefix: 'chatcmpl-',
   path: '/v1/chat/completions',

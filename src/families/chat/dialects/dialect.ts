@@ -52,7 +52,7 @@ export type Dialect = ErrorFormat & {
   /** Replaces `parse` where a request is more than its body. Throws as `parse` does. */
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>
   /** Accepts a request that takes more than one call, or is executed later; undefined for all others. Throws as `parse` does. */
-  defer?(body: unknown, request: ClientRequest): Promise<Deferred | undefined>
+  defer?(body: unknown, request: ClientRequest): Promise<Deferred | undefined> | undefined
   /** `request_id` is for an error event within a stream. */
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
   /** The same error with the field names of this protocol in `param` and in the message. */

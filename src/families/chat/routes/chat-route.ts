@@ -127,7 +127,8 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       const checked = authorized(given, context)
       const { files } = dialect
       const body = files && (message ?? limits.is_found) ? await fileInputs.resolved(checked, files, context) : checked
-      const deferred = dialect.defer && (await dialect.defer(body, context))
+      const deferring = dialect.defer?.(body, context)
+      const deferred = deferring && (await deferring)
       if (deferred) return await accepted(deferred, context)
       const reading = read(body, context)
       const input = reading instanceof Promise ? await reading : reading
