@@ -38,6 +38,8 @@ function inShort(text: string): string {
     else if (!isMeaning) indent = undefined
   }
   return kept
+    .map((line) => (/^ {12,}\[|gatehouse /.test(line) ? line.replaceAll(/ \[[^\]]*\]/g, '') : line))
+    .filter((line) => !/^ {12,}$/.test(line))
     .map((line) => wrapped(line.replace(SHARED, 'shared').replace(LOCAL, 'local').replace(LOCAL_TOO, 'local')))
     .join('\n')
     .replaceAll(/^ {2}(?=--|(?:shared|local)$)/gm, 'Options: ')
@@ -49,6 +51,11 @@ const LOCAL = '--data-dir <directory> --config <file> --json'
 const LOCAL_TOO = '--config <file> --data-dir <directory> --json'
 const SHARED = `--url <address> --insecure ${LOCAL}`
 
+/** The meaning of an action, with the lines on which it goes on. */
+const MEANING = /^( {2}\S.*? {2,}| {2}\S+ <\S+> )(\S.*(?:\n {12,}[^\s-].*)*)/gm
+const firstPart = (_: string, name: string, meaning: string): string =>
+  `${name}${meaning.replaceAll(/\n +/g, ' ').replace(/[.;] .*|\.$/, '')}`
+
 /** Actions say what a command does; where it has none, the first sentence of its help does. The rest is in `--help`. */
 function withoutProse(text: string): string {
   const parts = text.split('\n\n').map((part) => {
@@ -59,7 +66,7 @@ function withoutProse(text: string): string {
   const hasActions = parts.some(({ actions }) => /^ {2}\w/.test(actions))
   const [first = ''] = parts.map(({ prose }) => prose.trim()).filter(Boolean)
   const about = hasActions ? '' : (/^[\s\S]*?[.:](?=\s|$)/.exec(first)?.[0] ?? '').replace(/:$/, '.')
-  return [about, ...parts.map(({ actions }) => actions)].filter(Boolean).join('\n\n')
+  return [about, ...parts.map(({ actions }) => actions.replaceAll(MEANING, firstPart))].filter(Boolean).join('\n\n')
 }
 
 /** A line of options may be long. */

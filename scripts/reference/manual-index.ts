@@ -6,11 +6,11 @@ import type { Page } from './pages.ts'
 export async function manualIndex(): Promise<Page> {
   const parts = manualParts(await loadManual()).map(({ title, pages }) => {
     const lines = pages.map(
-      ({ folder, name, title }) => `- [${title}](${[folder, `${name}.md`].filter(Boolean).join('/')})`,
+      ({ folder, name, title }) => `[${title}](${[folder, `${name}.md`].filter(Boolean).join('/')})`,
     )
-    return `## ${title}\n\n${lines.join('\n')}`
+    return `## ${title}\n\n${lines.join(',\n')}`
   })
   const about =
-    '<!-- Generated: npm run docs:reference -->\n\nA running gateway serves these pages at `/manual`, with search and the first sentence of each.'
+    '<!--generated:docs:reference-->\n\nA running gateway serves these pages at `/manual`, with search and the first sentence of each.'
   return { path: 'README.md', text: `# The manual\n\n${about}\n\n${parts.join('\n\n')}\n` }
 }

@@ -31,7 +31,7 @@ function ruleOf({ exceptions = [], sent_again = 'never', looked_up_by }: OrderKi
 function describe({ status, codes, is_json, meaning }: AcceptanceException): string {
   const response = [
     ...(status ? [`${status.join(', ')}${is_json ? ' as JSON' : ''}`] : []),
-    ...(codes ? [`code ${codes.map(code).join(', ')}`] : []),
+    ...(codes ? [codes.length > 3 ? 'some codes' : `code ${codes.map(code).join(', ')}`] : []),
   ]
   return `${response.join(' with ')}: ${meaning}`
 }

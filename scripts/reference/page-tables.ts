@@ -17,8 +17,8 @@ import { membersOf, type Schema, typeOf } from './schema.ts'
 import { code, definitions } from './table.ts'
 
 const MANUAL = join(import.meta.dir, '../../docs/manual')
-const START = '<!-- Generated: npm run docs:reference -->'
-const END = '<!-- End. -->'
+const START = '<!--generated:docs:reference-->'
+const END = '<!--end-->'
 
 const failCodeRows = (): string[][] =>
   Object.entries(FAIL_CODES).map(([name, { when, advice }]) => [code(name), '', `${when} *${advice}*`])
@@ -54,7 +54,7 @@ const requestFields = (schema: Schema): string =>
   listOf(
     fieldsOf(schema).map(({ isRequired, type, ...field }) => ({
       ...field,
-      type: `${type}${isRequired ? ', required' : ''}`,
+      type: [...(type === 'text' ? [] : [type]), ...(isRequired ? ['required'] : [])].join(', '),
     })),
   )
 

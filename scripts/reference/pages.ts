@@ -13,7 +13,7 @@ import { code, definitions } from './table.ts'
 
 export type Page = { path: string; text: string }
 
-const NOTE = '<!-- Generated: npm run docs:reference -->'
+const NOTE = '<!--generated:docs:reference-->'
 
 const page = (name: string, title: string, ...parts: string[]): Page => ({
   path: `reference/${name}.md`,
@@ -55,8 +55,9 @@ export async function referencePages(): Promise<Page[]> {
     page(
       'paths',
       'API paths',
-      'Every path of the gateway; its `/docs` and `/openapi.json` describe requests and responses. Paths need a token unless the page says otherwise.',
+      'Every path of the gateway; its `/docs` and `/openapi.json` describe requests and responses. Where no method is named it is GET. Paths need a token unless the page says otherwise.',
       ...(await apiPaths()).map(({ tag, token, rows }) => {
+        if (tag === 'Admin') return adminPaths(rows)
         const needs = token === undefined ? '' : `Token: ${token}.\n\n`
         return `## ${tag}\n\n${needs}${nested(rows).join('\n')}`
       }),
@@ -67,6 +68,7 @@ export async function referencePages(): Promise<Page[]> {
       'Every `kind` of a provider: its families, its API, the default `base_url`, and the variables of its key, region or resource.',
       definitions(kindRows()),
       '## Options',
+      'Where no default is named, the name of the model decides, or there is none.',
       optionLists(),
       '## Presets',
       'A `preset` has a kind (`chatcompat`, unless another is named), further APIs whose clients it passes through, the base URL, the variable of the key, and families that the kind lacks. What you write takes precedence.',
@@ -76,7 +78,7 @@ export async function referencePages(): Promise<Page[]> {
       'settings',
       'Settings',
       'Every setting of `gatehouse.yaml`; none is required unless it says so.',
-      'The value after a name is its default; without one it is nothing. A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`. 1–64 includes both ends, >0–64 not 0; 0–64.0 allows fractions. Where no type is named, also of a list, it is text.',
+      'The value after a name is its default; without one it is nothing. `[]` is a list, `.<name>` a map. Where no type is named, it is text or a number, whose bounds are in `gatehouse.schema.json`; `gatehouse check` names them. A *range* has `minimum`, `maximum` and `default`, a *choice* `values` and `default`.',
       settingsLists(),
       '## Environment variables',
       'A variable takes precedence over the file, a flag over both; an empty one is not set. A provider without a `key` takes it from the variables of its [preset or kind](provider-kinds.md).',
@@ -91,14 +93,22 @@ export async function referencePages(): Promise<Page[]> {
   ]
 }
 
+/** The objects of the admin API: `/docs` has their methods. */
+function adminPaths(rows: string[][]): string {
+  const names = rows.map(([path = '']) => path.split('/')[3] ?? '')
+  return `## Admin\n\nBelow \`/admin/v1\`, with an admin token or session: ${[...new Set(names)].map(code).join(', ')}.`
+}
+
+const named = (path: string, methods: string) => (methods === '' ? path : `${path}: ${methods}`)
+
 /** A path below the one before it follows on its line, without what both begin with. */
 function nested(rows: string[][]): string[] {
   const lines: string[] = []
   let parent = ''
   for (const [path = '', methods = ''] of rows) {
     const isBelow = parent !== '' && path.startsWith(`${parent}/`)
-    if (isBelow) lines[lines.length - 1] += `; ${code(path.slice(parent.length))}: ${methods}`
-    else lines.push(`- ${code(path)}: ${methods}`)
+    if (isBelow) lines[lines.length - 1] += `; ${named(code(path.slice(parent.length)), methods)}`
+    else lines.push(`- ${named(code(path), methods)}`)
     if (!isBelow) parent = path === '/' ? '' : path
   }
   return lines

@@ -32,7 +32,10 @@ export async function apiPaths(): Promise<{ tag: string; token: string | undefin
     }
     const rows = [...Map.groupBy(own, ({ path }) => path)].map(([path, methods]) => [
       path,
-      methods.map((one) => saidOf(one, methods)).join(', '),
+      methods
+        .map((one) => saidOf(one, methods))
+        .join(', ')
+        .replace(/^`GET`\s*/, methods.length === 1 ? '' : '$&'),
     ])
     return { tag, token: token === 'yes' ? undefined : token, rows }
   })

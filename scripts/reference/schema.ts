@@ -1,6 +1,7 @@
 /** Describes schemas for the tables of the manual: the type of a value in a few words. */
 import { PROVIDER_KINDS } from '../../src/config/schema/provider-kinds.ts'
 import { isRecord } from '../../src/kit/json.ts'
+import { ADMIN_ROLES } from '../../src/spec/admin.ts'
 import { ENDPOINT_FAMILIES } from '../../src/spec/endpoint-family.ts'
 import { code, codes } from './table.ts'
 
@@ -33,12 +34,14 @@ function formsOf(forms: string[]): string {
 }
 
 const LISTED_ELSEWHERE = [
+  { names: [...ADMIN_ROLES], type: '[a role](../how-to/administrators.md#roles)' },
+  { names: ['budget.threshold_reached', 'disk.low'], type: '[events](../how-to/alerts.md#what-you-are-told-of)' },
   { names: PROVIDER_KINDS, type: '[a kind](provider-kinds.md)' },
   { names: ENDPOINT_FAMILIES, type: '[families](../how-to/models.md#endpoint-families)' },
 ]
 
 const namesOf = (names: string[]): string =>
-  LISTED_ELSEWHERE.find((list) => list.names.every((name) => names.includes(name)))?.type ?? codes(names)
+  LISTED_ELSEWHERE.find((list) => list.names.every((name: string) => names.includes(name)))?.type ?? codes(names)
 
 function objectType(schema: Schema, nameOf?: (schema: Schema) => string): string {
   if (schema.properties) {

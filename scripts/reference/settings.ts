@@ -55,7 +55,9 @@ function mostAlike({ path, schema }: Section, printed: Section[]): { like: strin
 
 /** A simple default follows the name, as in the file; what is nothing by default does not say so. */
 function splitDefault({ description = '', type }: Schema): { fallback: string; meaning: string } {
-  const text = String(description).replace(/ Default: (?:none|nothing|nowhere|never|off|no limit|no end)\.$/, '')
+  const text = String(description)
+    .replace(' ${NAME} takes it from the environment.', '')
+    .replace(/ Default: (?:none|nothing|nowhere|never|off|no limit|no end)\.$/, '')
   const [whole = '', fallback = ''] = / Default `?([\w./[\]-]+?)`?\.$/.exec(text) ?? []
   if (fallback !== '') return { fallback, meaning: text.slice(0, text.length - whole.length) }
   return { fallback: type === 'boolean' && !text.includes('Default') ? 'false' : '', meaning: text }
@@ -63,16 +65,19 @@ function splitDefault({ description = '', type }: Schema): { fallback: string; m
 
 type Member = { path: string; name: string; member: Schema; pathOf: (schema: Schema) => string }
 
+/** Lists and maps of text are named as in headings. */
+const SUFFIXES: Record<string, string> = { list: '[]', 'map to text': '.<name>' }
+
 /** A section of its own has no row: its heading names it. */
 function rowOf({ path, name, member, pathOf }: Member): string[][] {
-  if (name === '$schema') return []
+  if (name === '$schema' || member.description === 'Has no effect.') return []
   const { fallback, meaning: about } = splitDefault(member)
   const type = isExplained(member, about) ? '' : shortType(typeOf(member, (object) => link(pathOf(object))))
   const section = isSection(member) ? member : mapOf(member)
   if (!section || !isSection(section))
     return [
       fallback === ''
-        ? [code(name), type, about]
+        ? [code(`${name}${SUFFIXES[type] ?? ''}`), type in SUFFIXES ? '' : type, about]
         : [code(`${name}: ${fallback}`), type === 'boolean' ? '' : type, about],
     ]
   const isHere = objectsOf(path, member).some((object) => object.path === pathOf(section))
@@ -89,13 +94,12 @@ const isExplained = ({ enum: values, anyOf }: Schema, about: string): boolean =>
   return all.length > 0 && all.every((value) => typeof value === 'string' && new RegExp(`\\b${value}[:,]`).test(about))
 }
 
-/** Text has no name here, and the bounds of a number show whether it is an integer. */
+/** Text and numbers have no name here: the default or the meaning shows which it is, and `gatehouse check` the bounds. */
 const shortType = (type: string): string =>
   type
-    .replace(/^text$/, '')
-    .replaceAll(/\bnumber (\S*?\d+)(?=[,)\s]|$)/g, (_, bounds) => (/\.\d+$/.test(bounds) ? bounds : `${bounds}.0`))
+    .replace(/^(?:text|(?:number|integer)(?: \S+)?)$/, '')
+    .replaceAll(/\b(?:number|integer)(?: [^\s,)]*\d[^\s,)]*)?/g, 'number')
     .replace(/^list of text$/, 'list')
-    .replaceAll(/\binteger (?=\S)/g, '')
     .replaceAll('list of [objects]', '[list]')
 
 const sectionsOf = (section: Section): Section[] => [

@@ -26,9 +26,9 @@ export const ERRORS = {
     content_policy_violation: 'The upstream rejected the content.',
     content_blocked: 'A guard of the gateway blocked the content.',
     upstream_invalid_request: 'The upstream rejected the request.',
-    thread_unsupported_request: 'No target of the model stores threads; send the whole conversation without `thread`.',
+    thread_unsupported_request: 'No target stores threads; send the whole conversation.',
     previous_response_not_found: 'The token has no such response to continue from: not stored, deleted or expired.',
-    invalid_stream_id: 'The `stream_id` of a WebSocket message is not 1 to 256 letters, digits, `_`, `-` or `.`.',
+    invalid_stream_id: 'The `stream_id` is not 1 to 256 letters, digits, `_`, `-` or `.`.',
     websocket_stream_limit_reached:
       'The WebSocket connection has 32 names of streams: reuse one, or open another connection.',
     websocket_connection_limit_reached: 'The WebSocket connection is 60 minutes old: open another one.',

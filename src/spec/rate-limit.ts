@@ -58,7 +58,7 @@ export const Budget = Type.Object(
     thresholds: list(
       Type.Number({ exclusiveMinimum: 0, maximum: 100 }),
       { maxItems: 10 },
-      'Percentages at which the operator is notified. Default 50, 80 and 100.',
+      'Percentages for alerts. Default 50, 80 and 100.',
     ),
     soft: flag('Only notify, and refuse nothing. Default false.'),
   },

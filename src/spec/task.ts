@@ -40,7 +40,7 @@ export const FAIL_CODES = {
     advice: 'Check its address and its format, and submit again.',
   },
   model_unavailable: {
-    when: 'No target is available for the model now, or the upstream does not know it.',
+    when: 'No target is available, or the upstream does not know the model.',
     advice: 'Choose another model, or ask the operator.',
   },
   upstream_error: { when: 'The upstream failed.', advice: 'Submit again; if it persists, choose another model.' },
@@ -55,30 +55,29 @@ export const FAIL_CODES = {
   },
   generation_failed: {
     when: 'The upstream could not generate the result.',
-    advice: 'Submit again, perhaps with another prompt or seed.',
+    advice: 'Submit again, perhaps with another prompt.',
   },
   no_output: {
-    when: 'The upstream reported success without a result, often because a filter removed it.',
+    when: 'The upstream reported success without a result, often by a filter.',
     advice: 'Change the prompt, and submit again.',
   },
   output_expired: {
-    when: 'The upstream generated the file, but the gateway could not copy it before the deadline, or it is too large. The upstream may charge for it.',
-    advice: 'Ask the operator to resume the task, since the file may still exist, or submit again.',
+    when: 'The file exists at the upstream, but could not be copied before the deadline, or is too large.',
+    advice: 'Ask the operator to resume the task, or submit again.',
   },
   output_invalid: {
-    when: 'The upstream reported success, but its file was incomplete or not of its type until the copy deadline. The upstream may charge for it.',
-    advice: 'Submit again; if it persists, choose another model, or ask the operator to resume the task.',
+    when: 'The file of the upstream was incomplete or not of its type until the copy deadline.',
+    advice: 'Submit again; if it persists, choose another model.',
   },
   timeout: {
-    when: 'The task did not end before its deadline. The upstream may still finish it and charge for it.',
+    when: 'The task did not end before its deadline; the upstream may still finish it.',
     advice: 'Submit again; if it persists, ask the operator for a later deadline.',
   },
   canceled: { when: 'The task was canceled.', advice: 'Nothing.' },
   internal_error: { when: 'A fault of the gateway.', advice: 'Submit again; tell the operator the task_id.' },
   submit_outcome_unknown: {
-    when: 'The order was sent, and it is not known whether the upstream accepted it. It may have been charged. The gateway does not order it again.',
-    advice:
-      'Submit again if it may cost a second time. The operator can check at the upstream whether the first order ran.',
+    when: 'It is not known whether the upstream accepted the order, which is not sent again.',
+    advice: 'Submit again if it may cost a second time.',
   },
 } as const satisfies Record<string, FailRow>
 export type FailCode = keyof typeof FAIL_CODES

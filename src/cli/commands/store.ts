@@ -13,9 +13,9 @@ const HELP = `Usage: gatehouse store <check|copy> [options]
 Checks whether the database is damaged, or copies it into the other engine. Exits with 1 if something is wrong.
 
 Commands:
-  check              SQLite: every page, row and index. PostgreSQL: that no index is invalid, and that the server has
-                     found no damaged page if it keeps checksums; pg_amcheck does more. Changes nothing; a gateway may
-                     run
+  check              the whole database, which a gateway may use. SQLite: every page, row and index. PostgreSQL: that no
+                     index is invalid, and that the server has found no damaged page if it keeps checksums; pg_amcheck
+                     does more. Changes nothing
       --quick            SQLite: do not compare the indexes with the rows, which is faster in a large file
   copy               all rows into a new SQLite file or an empty PostgreSQL database; then compares the numbers of rows
                      and both ledgers. Refuses a source that a gateway has open, and leaves the source as it is

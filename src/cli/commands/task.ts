@@ -24,7 +24,7 @@ Commands:
       --after <place>        continue where the last page ended
   show <task_id>         show all data of a task except its input media; with --url without its request
   cancel <task_id>       cancel a task, at its provider too where that is possible
-  resume <task_id>       run the next step of an unfinished task now; of a failed one, copy its files again; of one that
+  resume <task_id>       continue a stuck or failed task: run its next step now, or copy its files again; of one that
                          timed out or was canceled, poll the provider for a day. An order is never sent again.
       --deadline <duration>  time limit from now on: 30m, 2h, 1d (the maximum, and the default for files)
 

@@ -37,13 +37,13 @@ export const ENVIRONMENT_VARIABLES = {
   },
   GATEHOUSE_URL: {
     default: 'the store',
-    meaning: 'The gateway on which commands work, with `GATEHOUSE_ADMIN_TOKEN`; the gateway itself does not read it.',
+    meaning: 'The gateway on which commands work, with `GATEHOUSE_ADMIN_TOKEN`.',
   },
-  GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'Address to listen on.' },
-  GATEHOUSE_PORT: { default: '8787', meaning: 'Port to listen on, from 0 to 65535; 0 takes a free one.' },
+  GATEHOUSE_HOST: { default: '127.0.0.1', meaning: 'As `server.host`.' },
+  GATEHOUSE_PORT: { default: '8787', meaning: 'As `server.port`.' },
   GATEHOUSE_DATA_DIR: {
     default: 'data_dir of the file, then ./data',
-    meaning: 'Directory of the store and of finished files.',
+    meaning: 'As `data_dir`.',
   },
   GATEHOUSE_DATABASE_URL: {
     default: 'the SQLite file in the data directory',
@@ -51,11 +51,11 @@ export const ENVIRONMENT_VARIABLES = {
   },
   GATEHOUSE_BOOTSTRAP_TOKEN: {
     default: 'a random one, printed once',
-    meaning: 'Secret of the first token: 20 to 512 visible ASCII characters without spaces.',
+    meaning: 'Secret of the first token: 20 to 512 visible characters.',
   },
   GATEHOUSE_ADMIN_TOKEN: {
     default: 'none',
-    meaning: 'An admin token with the role owner: 20 to 512 visible ASCII characters without spaces.',
+    meaning: 'An admin token of an owner: 20 to 512 visible characters.',
   },
   GATEHOUSE_CONTENTS_KEY: {
     default: 'none',

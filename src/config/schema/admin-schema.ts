@@ -17,7 +17,7 @@ const OidcConfig = section(
   {
     issuer: Type.String({
       pattern: '^https?://',
-      description: 'Address above /.well-known/openid-configuration; http only on this machine.',
+      description: 'Address above /.well-known/openid-configuration.',
     }),
     client_id: Type.String({ minLength: 1, description: 'How the gateway is registered with the provider.' }),
     client_secret: Type.String({ minLength: 1, description: 'Its secret.' }),
@@ -28,7 +28,7 @@ const OidcConfig = section(
     ),
     role_claim: Type.String({
       minLength: 1,
-      description: 'The claim with groups or roles, such as `groups` or `realm_access.roles`.',
+      description: 'Such as `groups` or `realm_access.roles`.',
     }),
     roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
       description:
@@ -36,7 +36,7 @@ const OidcConfig = section(
     }),
     redirect_uri: text(
       { pattern: '^https?://.+/admin/v1/login/oidc/callback$' },
-      'Default: /admin/v1/login/oidc/callback at the address by which the gateway is reached.',
+      'Default: /admin/v1/login/oidc/callback of this gateway.',
     ),
   },
   'Login of administrators with an OpenID provider.',
@@ -63,10 +63,7 @@ export const AdminConfig = section(
       { minimum: 1, maximum: 1_000_000 },
       'Requests of each administrator to each process. Default 1200.',
     ),
-    config_by_api: oneOf(
-      CONFIG_BY_API,
-      'What the admin API may do with a file; validate also compares. Default apply.',
-    ),
+    config_by_api: oneOf(CONFIG_BY_API, 'What the admin API may do with a file. Default apply.'),
     config_variables: list(
       Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }),
       { maxItems: 1_000 },

@@ -23,11 +23,8 @@ const SemanticCache = section(
 export const ModelCache = section(
   {
     ttl_seconds: number({ exclusiveMinimum: 0, maximum: 31_536_000 }, 'How long a response is served. Default 3600.'),
-    scope: oneOf(SCOPES, 'Who receives a cached response, for the same end user. Default token.'),
-    max_entry_bytes: integer(
-      { minimum: 1, maximum: 64 * 1024 * 1024 },
-      'A larger response is not cached. Default 1048576.',
-    ),
+    scope: oneOf(SCOPES, 'Who receives a cached response. Default token.'),
+    max_entry_bytes: integer({ minimum: 1, maximum: 64 * 1024 * 1024 }, 'Of a response. Default 1048576.'),
     requests: oneOf(
       CACHED_REQUESTS,
       'Cached without `x-gatehouse-cache: on`. deterministic: chat with `temperature: 0` or a `seed`, without provider tools; embeddings, rerank, moderations. Default deterministic.',
@@ -40,8 +37,8 @@ export type ModelCache = Type.Static<typeof ModelCache>
 
 export const CacheConfig = section({
   storage: oneOf(STORAGES, 'Memory of each gateway, or shared. Default memory.'),
-  max_entries: integer({ minimum: 1, maximum: 100_000 }, 'Cached responses; not with storage valkey. Default 10000.'),
-  max_bytes: integer({ minimum: 1 }, 'Bytes of cached responses; not with storage valkey. Default 67108864.'),
+  max_entries: integer({ minimum: 1, maximum: 100_000 }, 'Cached responses; not in Valkey. Default 10000.'),
+  max_bytes: integer({ minimum: 1 }, 'Bytes of them; not in Valkey. Default 67108864.'),
   max_vector_bytes: integer(
     { minimum: 1, maximum: 1_073_741_824 },
     'Bytes of vectors of semantic caches in each gateway. Default 33554432.',

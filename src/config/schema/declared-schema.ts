@@ -26,10 +26,7 @@ const SETTINGS = {
 const DeclaredProject = section({
   ...SETTINGS,
   disabled: flag('Its tokens are refused while it is true. Default false.'),
-  log_contents: oneOf(
-    LOG_CONTENTS,
-    'Record contents of its tokens; header: as each request says. Default: by request_log.contents.',
-  ),
+  log_contents: oneOf(LOG_CONTENTS, 'Record contents; header: as each request says. Default: by request_log.contents.'),
 })
 export type DeclaredProject = Type.Static<typeof DeclaredProject>
 

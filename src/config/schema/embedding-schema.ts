@@ -17,7 +17,7 @@ export const EmbeddingLimits = section(
           maximum: optional(dimension()),
           default: optional(dimension({ description: 'Sent when the request has none.' })),
         },
-        'Lengths of a vector. Absent: the field is forwarded.',
+        'Lengths of a vector. Absent: forwarded.',
       ),
     ),
     most_inputs: count('Inputs of one call to the provider. Default: that of the provider.'),

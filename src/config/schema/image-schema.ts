@@ -34,7 +34,7 @@ export const ImageLimits = section(
     mask: flag('Accepts it. Default true.'),
     negative_prompt: flag('Accepts it. Default true.'),
     seed: flag('Accepts it. Default true.'),
-    response_format: oneOf(['url', 'b64_json'], 'Where the request has none. Default b64_json.'),
+    response_format: oneOf(['url', 'b64_json'], 'Without one in the request. Default b64_json.'),
   },
   'What an image model accepts, and its defaults. Without a choice any value is forwarded.',
 )

@@ -12,7 +12,7 @@ export const LedgerConfig = section({
   ),
   spool_megabytes: number(
     { exclusiveMinimum: 0, maximum: 1_000_000 },
-    'Kept in data_dir/spool while the store is away, besides the journal. Default 1000.',
+    'Kept in data_dir/spool while the store is away. Default 1000.',
   ),
   keep_minutes_days: days('sums by minute', 2),
   keep_hours_days: days('sums by hour', 92),

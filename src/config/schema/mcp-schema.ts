@@ -39,8 +39,8 @@ const McpOpenApi = section(
 )
 
 const McpServer = section({
-  url: text('Address of a server that speaks Streamable HTTP.'),
-  sse: text('Address of a server that speaks the older HTTP+SSE transport.'),
+  url: text('Streamable HTTP.'),
+  sse: text('The older HTTP+SSE.'),
   openapi: optional(McpOpenApi),
   command: text(
     { minLength: 1 },
@@ -48,7 +48,7 @@ const McpServer = section({
   ),
   args: list(Type.String(), 'Its arguments.'),
   env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
-  key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`, such as ${NAME} or ${file:path}.'),
+  key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
   oauth: optional(McpOAuth),
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
   allow: list(Type.String(), 'Only these tools, such as `get_*`. Default: all.'),

@@ -12,9 +12,9 @@ export const MetricsConfig = section(
     ),
     require_token: oneOf(
       ['remote', 'always', 'never'],
-      'Who needs an admin token. remote: all but unproxied clients on this machine. Default remote.',
+      'Of clients. remote: all but unproxied ones on this machine. Default remote.',
     ),
   },
-  'Metrics for Prometheus. Takes effect at the next start.',
+  'Needs a restart.',
 )
 export type MetricsConfig = Type.Static<typeof MetricsConfig>

@@ -45,7 +45,7 @@ export const PassthroughPath = section({
     'Ids of the tokens that may: tokens limited to models or families only so.',
   ),
   projects: list(Type.String({ minLength: 1 }), ACCOUNT, 'Ids of projects whose tokens may.'),
-  prices: optional({ ...Prices, description: 'What a call is charged; `request` is the price of a call.' }),
+  prices: optional({ ...Prices, description: 'What a call is charged.' }),
   usage: optional(section(perUnit(pointer), 'Where the answer, or its last event, counts what was used.')),
   most: optional(section(perUnit(most), 'What limits and budgets hold until a call ends.')),
   request_headers: list(

@@ -45,15 +45,15 @@ const priceFields = {
   currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217. Default USD.'),
   ...tokenPrices,
   tiers: list(PriceTier, { minItems: 1, maxItems: 10 }, 'For long requests.'),
-  image: optional(price('Per image that no entry of `images` matches.')),
+  image: optional(price('Per other image.')),
   images: list(ImagePrice, { minItems: 1, maxItems: 100 }, 'By size and quality; the first match counts.'),
   video: optional(price('Per video, besides its seconds.')),
-  video_second: optional(price('Per second of video that no entry of `video_seconds` matches.')),
+  video_second: optional(price('Per second of other video.')),
   video_seconds: list(VideoPrice, { minItems: 1, maxItems: 100 }, 'By size and sound; the first match counts.'),
   three_d: optional(price('Per 3D model.')),
   searches: optional(price('Per thousand searches of rerank requests.')),
-  speech_characters: optional(price('Per million characters of text that is spoken.')),
-  audio_minute: optional(price('Per minute of audio that is transcribed; seconds count.')),
+  speech_characters: optional(price('Per million characters of speech.')),
+  audio_minute: optional(price('Per minute of transcribed audio.')),
   request: optional(price('Per request, besides all others.')),
   service_tiers: optional(
     section(
@@ -62,15 +62,12 @@ const priceFields = {
         flex: factor('Of requests with `service_tier: flex`.'),
         priority: factor('Of requests with `service_tier: priority`.'),
       },
-      'Factors on all prices but `request`, such as 0.5 for half.',
+      'Factors on all prices but `request`.',
     ),
   ),
-  from: text(
-    { pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$' },
-    'Date or UTC time from which the prices count.',
-  ),
+  from: text({ pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$' }, 'Date or UTC time.'),
   source: text('Where the prices come from.'),
-  as_of: text('The date at which they were read there.'),
+  as_of: text('The date of reading.'),
 }
 
 export const Price = section(priceFields)

@@ -9,24 +9,23 @@ export type KindRow = {
   options?: Record<string, string>
 }
 
-const AUDIO_MODELS = 'Models that can generate audio, as glob patterns. Default: by the name of the model.'
+const AUDIO_MODELS = 'Models that can generate audio, as glob patterns.'
 
 export const KINDS = {
   chatcompat: {
-    calls:
-      "An API in the shape of OpenAI's: chat completions, embeddings, audio and images; rerank too with `quirks.rerank`. The default kind.",
+    calls: "OpenAI's APIs, or those in their shape; rerank too with `quirks.rerank`. The default kind.",
   },
-  sandbox: { calls: 'No provider: the gateway simulates one, for every family. It is there without configuration.' },
+  sandbox: { calls: 'Simulated by the gateway.' },
   'chatcompat-video': {
     calls: "An API in the shape of OpenAI's `/videos`, or another Gatehouse.",
     options: {
       api: '`videos` (`/videos`) or `video-generations` (`/video/generations`). Default `videos`.',
       body: '`json` or `multipart`. Default `json`.',
-      image_as: 'The field of a first frame in a JSON body: `input_reference` or `image`. Default `input_reference`.',
+      image_as: 'The field of a first frame: `input_reference` or `image`. Default `input_reference`.',
       cancel: '`no`, `delete` (DELETE of the video) or `post` (POST to `/cancel` of the task). Default `no`.',
-      idempotent: 'The upstream recognises a repeated order by its `Idempotency-Key`. Default `false`.',
-      key_hours: 'How long it recognises a repeated order, in hours above 0. Default 24.',
-      list: '`yes`: an order in doubt is looked up in `GET /videos`; `complete`: and one that is not listed there within five minutes was not accepted, so it is sent again; `no`. Default `yes`.',
+      idempotent: 'The upstream honours `Idempotency-Key`. Default `false`.',
+      key_hours: 'Hours for which it does. Default 24.',
+      list: '`yes`: an order in doubt is looked up in `GET /videos`; `complete`: and sent again if it is not listed within five minutes; `no`. Default `yes`.',
     },
   },
   alibaba: { calls: 'Alibaba Model Studio (DashScope).', environment: ['DASHSCOPE_API_KEY', 'ALIBABA_API_KEY'] },
@@ -42,10 +41,10 @@ export const KINDS = {
     ],
     options: {
       region: 'The AWS region. Default `AWS_REGION`, else `AWS_DEFAULT_REGION`.',
-      accessKeyId: 'Signs requests, together with `secretAccessKey`. Default `AWS_ACCESS_KEY_ID`.',
+      accessKeyId: 'With `secretAccessKey`. Default `AWS_ACCESS_KEY_ID`.',
       secretAccessKey: 'Default `AWS_SECRET_ACCESS_KEY`.',
       sessionToken: 'Of temporary credentials. Default `AWS_SESSION_TOKEN`.',
-      apiKey: 'A Bedrock API key in place of the two; the same as `key`. Default `AWS_BEARER_TOKEN_BEDROCK`.',
+      apiKey: 'As `key`. Default `AWS_BEARER_TOKEN_BEDROCK`.',
     },
   },
   ark: {
@@ -57,7 +56,7 @@ export const KINDS = {
     calls: 'Azure OpenAI.',
     environment: ['AZURE_API_KEY', 'AZURE_OPENAI_API_KEY', 'AZURE_RESOURCE_NAME'],
     options: {
-      resourceName: 'The resource, for its address; not needed with `base_url`. Default `AZURE_RESOURCE_NAME`.',
+      resourceName: 'For the address. Default `AZURE_RESOURCE_NAME`.',
       apiVersion: 'Default `v1`.',
       api: '`chat` (chat completions) or `responses`. Default `chat`.',
       deploymentUrls: 'Use the older addresses with `/deployments/<name>`. Default `false`.',
@@ -69,8 +68,8 @@ export const KINDS = {
   'contentgen-compat': {
     calls: "Google's Gemini API (`generateContent`), or an API in its shape; also Vertex AI by its address.",
     options: {
-      auth: 'Where the key is sent: `x-goog-api-key` or `bearer`. Default `x-goog-api-key`.',
-      thinking: 'What the models take: `none`, `budget` or `level`. Default: by the name of the model.',
+      auth: '`x-goog-api-key` or `bearer`. Default `x-goog-api-key`.',
+      thinking: 'What the models take: `none`, `budget` or `level`.',
     },
   },
   deepinfra: { calls: 'DeepInfra.', environment: ['DEEPINFRA_API_KEY'] },
@@ -90,8 +89,7 @@ export const KINDS = {
       project: 'The Google Cloud project; not needed with an express-mode key.',
       location: 'The region. Default `us-central1`.',
       credentials: 'Path of a service account file. Default `GOOGLE_APPLICATION_CREDENTIALS`.',
-      storage_url:
-        'The address of Cloud Storage, from which videos are copied. Default `https://storage.googleapis.com`.',
+      storage_url: 'Of Cloud Storage. Default `https://storage.googleapis.com`.',
     },
   },
   groq: { calls: 'Groq.', environment: ['GROQ_API_KEY'] },
@@ -110,9 +108,9 @@ export const KINDS = {
     calls: "Anthropic's messages API, or an API in its shape.",
     options: {
       version: 'The `anthropic-version` that is sent. Default `2023-06-01`.',
-      auth: 'Where the key is sent: `x-api-key` or `bearer`. Default `x-api-key`.',
-      sampling: 'Whether the models take `temperature`, `top_p` and `top_k`. Default: by the name of the model.',
-      thinking: 'What the models take: `none`, `budget`, `adaptive` or `either`. Default: by the name of the model.',
+      auth: '`x-api-key` or `bearer`. Default `x-api-key`.',
+      sampling: 'Whether the models take `temperature`, `top_p` and `top_k`.',
+      thinking: 'What the models take: `none`, `budget`, `adaptive` or `either`.',
     },
   },
   minimax: { calls: 'MiniMax (Hailuo).', environment: ['MINIMAX_API_KEY'] },
@@ -124,8 +122,8 @@ export const KINDS = {
   'responses-compat': {
     calls: "OpenAI's Responses API, or an API in its shape.",
     options: {
-      reasoning: 'What the models return: `none`, `plain` or `encrypted` reasoning. Default: by the name of the model.',
-      sampling: 'Whether the models take `temperature` and `top_p`. Default: by the name of the model.',
+      reasoning: 'What the models return: `none`, `plain` or `encrypted` reasoning.',
+      sampling: 'Whether the models take `temperature` and `top_p`.',
       audio: 'Whether messages may have `input_audio`. Default `false`.',
     },
   },

@@ -5,11 +5,9 @@ import { flag, integer, oneOf } from '../../spec/fields.ts'
 export const Quirks = Type.Object(
   {
     stream_usage: flag('Supports stream_options.include_usage. Default true.'),
-    developer_role: flag('Supports the role `developer`; else it is sent as `system`. Default false.'),
+    developer_role: flag('The role `developer`; else `system`. Default false.'),
     tools: flag('Supports tools. Default true.'),
-    custom_tools: flag(
-      'Supports custom tools and allowed_tools; else they are functions. Default false; true for responses-compat.',
-    ),
+    custom_tools: flag('Custom tools and allowed_tools. Default false; true for responses-compat.'),
     json_schema: flag('Supports response_format json_schema. Default true.'),
     multiple_choices: flag('Supports n above 1. Default true.'),
     embedding_base64: flag('Returns embeddings as base64. Default false.'),
@@ -32,12 +30,12 @@ export const Passthrough = Type.Object(
   {
     applies_to: Type.Optional(
       Type.Enum(['limited_tokens', 'all_tokens'], {
-        description: 'Whose requests may only have fields that cannot reach another model. Default limited_tokens.',
+        description: 'Whose requests are limited. Default limited_tokens.',
       }),
     ),
     allow: Type.Optional(
       Type.Array(Type.String({ minLength: 1 }), {
-        description: 'Further fields, tool types and header values, such as tools.image_generation.',
+        description: 'Further fields, such as tools.image_generation.',
       }),
     ),
   },

@@ -13,11 +13,8 @@ export const rateLimits = (description: string) =>
 /** The section `limits`. */
 export const LimitsConfig = section(
   {
-    queue_seconds: number({ minimum: 0, maximum: 300 }, 'How long a call may wait for a rate limit. Default 0.'),
-    max_end_users: integer(
-      { minimum: 1, maximum: 10_000_000 },
-      'End users counted apart; others share one count of their token. Default 100000.',
-    ),
+    queue_seconds: number({ minimum: 0, maximum: 300 }, 'How long a call may wait. Default 0.'),
+    max_end_users: integer({ minimum: 1, maximum: 10_000_000 }, 'End users counted apart. Default 100000.'),
     store: oneOf(
       LIMIT_STORES,
       'database: gateways share limits, also after a restart; memory: each counts for itself; valkey: shared exactly. Needs a restart. Default database.',

@@ -41,10 +41,7 @@ const ClickHouseSink = section(
     table: identifier('With the view `<table>_usage`. Default `gatehouse_requests`.'),
     username: optional(Type.String({ minLength: 1, description: 'Default: that of ClickHouse.' })),
     password: optional(Type.String({ minLength: 1, description: 'Sent in a header.' })),
-    keep_days: integer(
-      { minimum: 1, maximum: 3_660 },
-      'Days to keep rows, set when the table is made. Default: no end.',
-    ),
+    keep_days: integer({ minimum: 1, maximum: 3_660 }, 'Set when the table is made. Default: no end.'),
     create: flag('Make the table and its view where they are missing. Default true.'),
   },
   'A table of ClickHouse.',
@@ -82,7 +79,7 @@ const accounts = (description: string) => list(Type.String({ minLength: 1 }), { 
 
 const ContentsConfig = section(
   {
-    on_for: accounts('Ids of tokens and projects whose contents are recorded; "*": all. Default: none.'),
+    on_for: accounts('Ids of tokens and projects; "*": all. Default: none.'),
     by_header_for: accounts(
       'Ids of tokens and projects that may decide by x-gatehouse-log-contents; "*": all. Default: none.',
     ),
@@ -90,14 +87,8 @@ const ContentsConfig = section(
       { minimum: 1, maximum: 1_024 },
       'Thousands of characters of a prompt, and of a response. Default 64.',
     ),
-    max_queued_megabytes: integer(
-      { minimum: 1, maximum: 1_024 },
-      'Millions of characters that may wait in memory; more is dropped. Default 16.',
-    ),
-    keep_days: number(
-      { exclusiveMinimum: 0, maximum: 3_660 },
-      'Days to keep contents, at most as long as rows. Default 7.',
-    ),
+    max_queued_megabytes: integer({ minimum: 1, maximum: 1_024 }, 'Millions of characters that may wait. Default 16.'),
+    keep_days: number({ exclusiveMinimum: 0, maximum: 3_660 }, 'Of contents, at most as long as rows. Default 7.'),
     redact: list(
       Type.Enum(['cards', 'ibans', 'email', 'phones', 'secrets']),
       'What is replaced. Default: all of these.',
@@ -116,9 +107,9 @@ const days = (description: string) => number({ exclusiveMinimum: 0, maximum: 36_
 
 const SummariesConfig = section(
   {
-    minutes_keep_hours: number({ minimum: 2, maximum: 720 }, 'Hours to keep sums by minute. Default 24.'),
-    hours_keep_days: days('Days to keep sums by hour. Default 21.'),
-    days_keep_days: days('Days to keep sums by day. Default 1100.'),
+    minutes_keep_hours: number({ minimum: 2, maximum: 720 }, 'Of sums by minute. Default 24.'),
+    hours_keep_days: days('Of sums by hour. Default 21.'),
+    days_keep_days: days('Of sums by day. Default 1100.'),
   },
   'Sums of the request log, for charts.',
 )
@@ -126,11 +117,7 @@ const SummariesConfig = section(
 export const RequestLogConfig = section({
   enabled: flag('Record each call, without contents. Default true.'),
   keep_days: number({ exclusiveMinimum: 0, maximum: 3_660 }, 'Days to keep rows. Default 7.'),
-  sinks: list(
-    RequestSink,
-    { maxItems: 10 },
-    'Where rows also go, even with `enabled: false`. Needs a restart. Default: nowhere.',
-  ),
+  sinks: list(RequestSink, { maxItems: 10 }, 'Where rows also go. Needs a restart. Default: nowhere.'),
   reader: oneOf(
     ['store', 'clickhouse'],
     'Where console, admin API and feedback search rows. Needs a restart. Default store.',

@@ -8,7 +8,7 @@ const weight = (description: string) => number({ minimum: 0, maximum: 1_000_000 
 
 export const KeyFile = Type.String({
   minLength: 1,
-  description: 'A file with only the API key, instead of `key`; read again when it changes.',
+  description: 'A file with only the key; read again when it changes.',
 })
 
 const WrittenKey = section({
@@ -18,7 +18,7 @@ const WrittenKey = section({
     { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
     'How logs and commands name it. Default: its position, from 1.',
   ),
-  weight: weight('Its share of the calls. 0: only where no other is left. Default 1.'),
+  weight: weight('Its share. 0: where no other is left. Default 1.'),
   models: list(
     Type.String({ minLength: 1 }),
     { minItems: 1 },
@@ -55,10 +55,10 @@ export const HealthConfig = section(
     ),
     interval_seconds: number({ minimum: 1, maximum: 3_600 }, 'Between probes. Default 10.'),
     timeout_seconds: number({ minimum: 0.1, maximum: 60 }, 'Of a probe. Default 2.'),
-    unhealthy_after: probes('Failed probes in a row until it is avoided. Default 2.'),
-    healthy_after: probes('Successful probes in a row until it is used again. Default 1.'),
+    unhealthy_after: probes('Failed probes until it is avoided. Default 2.'),
+    healthy_after: probes('Successes until it is used again. Default 1.'),
   },
-  'Probes, which avoid a provider that does not work. Absent: none.',
+  'Probes. Absent: none.',
 )
 export type HealthConfig = Type.Static<typeof HealthConfig>
 
@@ -91,7 +91,7 @@ const seconds = (description: string) => number({ exclusiveMinimum: 0, maximum: 
 
 /** Of one target; both bound one try. */
 const TargetTimeouts = section({
-  first_byte_seconds: seconds('Of each try, also the last; wins over routing.first_byte_seconds.'),
+  first_byte_seconds: seconds('Of each try, also the last.'),
   total_seconds: seconds('Time of a whole try, streams included.'),
 })
 
@@ -105,7 +105,7 @@ export type TargetRules = {
 }
 
 export const TargetRouting = {
-  weight: weight('Its share of the calls within its priority. 0: only where no other is left. Default 1.'),
+  weight: weight('Its share within its priority. 0: where no other is left. Default 1.'),
   priority: integer(
     { minimum: 0, maximum: 100 },
     'Lower ones are tried first. Default: the position, with strategy `priority` and no weights; else 0.',

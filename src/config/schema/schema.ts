@@ -56,11 +56,8 @@ const OUTPUT_MODES = ['copy', 'passthrough'] as const
 export const ProviderConfig = section({
   kind: oneOf(PROVIDER_KINDS, 'The API that it has. Default: the kind of its preset, else chatcompat.'),
   preset: text('A known provider; sets what is not written here.'),
-  base_url: text('The base URL with its version, such as https://api.example.com/v1. Default: that of the preset.'),
-  key: text(
-    { minLength: 1 },
-    'The API key, such as ${NAME} or ${file:path}. Default: the variable of the preset or kind.',
-  ),
+  base_url: text('With its version, such as https://api.example.com/v1. Default: that of the preset.'),
+  key: text({ minLength: 1 }, 'Such as ${NAME} or ${file:path}. Default: the variable of preset or kind.'),
   key_file: optional(KeyFile),
   keys: list(ProviderKey, { minItems: 1, maxItems: 100 }, 'Several API keys, which share the calls, instead of `key`.'),
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
@@ -77,7 +74,7 @@ export const ProviderConfig = section({
       drop: list(Type.String(), 'Body fields not to send.'),
       rename: optional(
         Type.Record(Type.String(), Type.String(), {
-          description: "The gateway's name to the provider's, such as max_tokens: max_completion_tokens.",
+          description: 'Such as max_tokens: max_completion_tokens.',
         }),
       ),
     }),
@@ -93,14 +90,14 @@ export const ProviderConfig = section({
   calls: optional(CallLimits),
   rate_limits: rateLimits('What all calls to it may use; others go to the next target.'),
   health: optional(HealthConfig),
-  outputs: oneOf(OUTPUT_MODES, "Copy finished files, or pass the provider's links through. Default copy."),
+  outputs: oneOf(OUTPUT_MODES, 'Copy finished files, or pass links through. Default copy.'),
   passthrough: optional(Passthrough),
   passthrough_paths: list(
     PassthroughPath,
     { minItems: 1, maxItems: 100 },
     'What clients may call below /passthrough/<provider>; the first fitting entry counts. Default: nothing.',
   ),
-  private_addresses: flag('Files may be fetched from private and loopback addresses. Default false.'),
+  private_addresses: flag('Fetch files from such addresses. Default false.'),
   discover: flag("Add models of the provider's list. Default false."),
 })
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
@@ -161,17 +158,11 @@ export type ModelConfig = Type.Static<typeof ModelConfig>
 export const FileConfig = Type.Object(
   {
     $schema: optional(Type.String()),
-    data_dir: text(
-      { minLength: 1 },
-      'Directory of the store and of finished files, relative to this file. Default ./data.',
-    ),
+    data_dir: text({ minLength: 1 }, 'Store and finished files, relative to this file. Default ./data.'),
     server: optional(ServerConfig),
     sandbox: flag('The built-in simulated provider. Default true.'),
     discover: flag('Find providers by environment keys and on loopback. Default: true without a file.'),
-    when_retired: oneOf(
-      RETIRED_POLICIES,
-      'For calls to a retired model. refuse: 410; redirect: its successor serves it. Default refuse.',
-    ),
+    when_retired: oneOf(RETIRED_POLICIES, 'Calls to a retired model. Default refuse.'),
     tokens: optional(TokenDefaults),
     timeouts: optional(Timeouts),
     calls: optional(CallsConfig),
@@ -191,7 +182,7 @@ export const FileConfig = Type.Object(
     admin_tokens: optional(DeclaredAdminTokens),
     budgets: optional({
       ...InstallationBudgets,
-      description: 'Of all calls together: a list, or an object that has it as `installation`.',
+      description: 'Of all calls together.',
     }),
     request_log: optional(RequestLogConfig),
     alerts: optional(AlertsConfig),

@@ -12,11 +12,11 @@ export const ServerConfig = section({
   port: integer({ minimum: 0, maximum: 65_535 }, 'Port to listen on; 0 takes a free one. Default 8787.'),
   workers: optional(
     Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: MAX_WORKERS })], {
-      description: 'Processes that share the port and the store; auto: one for each core. Default 1.',
+      description: 'Processes; auto: one for each core. Default 1.',
     }),
   ),
   base_url: text('The address that clients use.'),
-  files_base_url: text('An address of this gateway that serves only stored files.'),
+  files_base_url: text('An address that serves only stored files.'),
   hosts: list(
     Type.String(),
     { maxItems: 50 },
@@ -28,9 +28,9 @@ export const ServerConfig = section({
   ),
   max_text_body_bytes: integer(
     { minimum: 1024, maximum: 1_073_741_824 },
-    'The same for other families than chat and media. Default 8 MiB.',
+    'The same without chat and media. Default 8 MiB.',
   ),
-  body_seconds: seconds('Time in which a request body must arrive. Default 60.'),
+  body_seconds: seconds('Time for a request body. Default 60.'),
   keep_alive_seconds: seconds('Silence of a stream before a keep-alive comment. Default 15.', 300),
   shutdown_seconds: number({ minimum: 0, maximum: 3600 }, 'Time for open requests when the gateway stops. Default 25.'),
   drain_seconds: number(
@@ -47,21 +47,21 @@ export const ServerConfig = section({
   delta_mirror: flag('Whole chat responses repeat `message` as `delta`. Default true.'),
   families: oneOf(
     ['all', 'specified'],
-    'Families in `supported_endpoint_types`: all, or the ten of the specification. Default all.',
+    'Families in `supported_endpoint_types`: all, or those of the specification. Default all.',
   ),
   max_bytes_in_flight: integer(
     { minimum: 1024 },
-    'Bytes of request bodies and unread answers in memory; beyond it requests get 503. Default: a quarter of the memory, at least 256 MiB.',
+    'Bytes of request bodies and unread answers in memory; beyond: 503. Default: a quarter of the memory, at least 256 MiB.',
   ),
   max_token_bytes_in_flight: integer(
     { minimum: 1024 },
-    'The same for each token; beyond it its requests get 429. Default: half of max_bytes_in_flight.',
+    'The same for each token; beyond: 429. Default: half of max_bytes_in_flight.',
   ),
   max_delay_ms: integer(
     { minimum: 0, maximum: 60_000 },
     'An event loop that is later for a second refuses some requests, 503; 0: never. Default 250.',
   ),
-  http_client: oneOf(['sockets', 'fetch'], 'Has no effect; accepted for earlier configurations.'),
+  http_client: oneOf(['sockets', 'fetch'], 'Has no effect.'),
   end_revoked_calls: flag('End open calls of a token that is revoked or expires. Default true.'),
   explain_tokens: list(
     Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }),

@@ -14,7 +14,7 @@ export const VideoLimits = section(
     prompt_required: flag('Whether a prompt is required. Default true.'),
     aspect_ratio: choice(
       Type.String({ pattern: '^[1-9][0-9]*:[1-9][0-9]*$' }),
-      'Such as `16:9`, which is the default, else the first. Absent: the field is forwarded.',
+      'Default `16:9`, else the first. Absent: forwarded.',
     ),
     duration: optional(
       section(
@@ -91,10 +91,7 @@ export const ThreeDLimits = section(
 export type ThreeDLimits = Type.Static<typeof ThreeDLimits>
 
 export const TasksConfig = section({
-  deadline_minutes: number(
-    { exclusiveMinimum: 0, maximum: 1440 },
-    'Time after which an unfinished task fails. Default 60.',
-  ),
+  deadline_minutes: number({ exclusiveMinimum: 0, maximum: 1440 }, 'When an unfinished task fails. Default 60.'),
   copy_deadline_minutes: number(
     { exclusiveMinimum: 0, maximum: 43_200 },
     'How long copying a finished file is retried, while the provider keeps it. Default 1440.',
@@ -116,7 +113,7 @@ export const OutputsConfig = section({
       {
         bucket: Type.String({ minLength: 1, description: 'Name of the bucket. Required.' }),
         region: text('Region of the bucket. Default us-east-1.'),
-        endpoint: text('Address of another S3-compatible service, with http(s)://. Default: Amazon S3.'),
+        endpoint: text('Address of another S3-compatible service. Default: Amazon S3.'),
         access_key_id: text('Access key. Default: AWS_ACCESS_KEY_ID.'),
         secret_access_key: text('Secret key. Default: AWS_SECRET_ACCESS_KEY.'),
         prefix: text('Prefix of every object key. Default: none.'),
@@ -124,8 +121,8 @@ export const OutputsConfig = section({
       'A bucket in place of the directory.',
     ),
   ),
-  link_hours: number({ exclusiveMinimum: 0, maximum: 168 }, 'Time for which a signed link is valid. Default 24.'),
-  keep_days: number({ exclusiveMinimum: 0 }, 'Days for which finished files are kept. Default 30.'),
+  link_hours: number({ exclusiveMinimum: 0, maximum: 168 }, 'Of signed links. Default 24.'),
+  keep_days: number({ exclusiveMinimum: 0 }, 'Of finished files. Default 30.'),
   max_bytes: integer({ minimum: 1 }, 'Largest finished file. Default 2 GiB.'),
 })
 export type OutputsConfig = Type.Static<typeof OutputsConfig>
@@ -133,18 +130,12 @@ export type OutputsConfig = Type.Static<typeof OutputsConfig>
 export const BatchesConfig = section({
   concurrency: integer({ minimum: 1, maximum: 1024 }, 'Lines of batches that a process executes at a time. Default 8.'),
   max_unfinished: integer({ minimum: 0, maximum: 10_000 }, 'Batches of a token that have not ended. Default 50.'),
-  keep_days: number(
-    { exclusiveMinimum: 0, maximum: 3650 },
-    'Days to keep ended batches, and the results of message batches. Default 29.',
-  ),
+  keep_days: number({ exclusiveMinimum: 0, maximum: 3650 }, 'Of ended batches. Default 29.'),
 })
 export type BatchesConfig = Type.Static<typeof BatchesConfig>
 
 export const ResponsesConfig = section({
-  keep_days: number(
-    { minimum: 0, maximum: 3650 },
-    'Days to keep responses of /v1/responses and conversations; 0: none. Default 30.',
-  ),
-  store_default: flag('Store a response whose request has no `store` and continues nothing stored. Default true.'),
+  keep_days: number({ minimum: 0, maximum: 3650 }, 'Of responses and conversations; 0: none. Default 30.'),
+  store_default: flag('Store responses whose request has no `store`. Default true.'),
 })
 export type ResponsesConfig = Type.Static<typeof ResponsesConfig>

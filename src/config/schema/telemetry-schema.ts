@@ -23,7 +23,7 @@ const OtlpConfig = section(
       'Ids of providers that get traceparent and tracestate; "*": all. Default: none.',
     ),
   },
-  'Export by the OpenTelemetry protocol. Takes effect at the next start.',
+  'Needs a restart.',
 )
 export type OtlpConfig = Type.Static<typeof OtlpConfig>
 

@@ -9,11 +9,11 @@ export const ValkeyConfig = section(
     }),
     prefix: text(
       { pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
-      'Prefix of every key; gateways with the same one share. Default gatehouse.',
+      'Of every key; gateways with the same one share. Default gatehouse.',
     ),
     timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'Wait of a call for the server. Default 100.'),
   },
-  'A Valkey or Redis server (version 6 or newer) that gateways share. Needs a restart.',
+  'Valkey or Redis from 6. Needs a restart.',
 )
 export type ValkeyConfig = Type.Static<typeof ValkeyConfig>
 
