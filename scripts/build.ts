@@ -14,6 +14,8 @@ const LOADED_LATER = [
   '@ai-sdk/*',
   '@gltf-transform/*',
   '@mediabunny/*',
+  // Inside, it would find the `zod` of other packages, which is an older one.
+  '@modelcontextprotocol/*',
   '@napi-rs/canvas',
   '@opentelemetry/*',
   '@scalar/*',
@@ -23,6 +25,7 @@ const LOADED_LATER = [
   'gpt-tokenizer',
   'gpt-tokenizer/*',
   'h264-mp4-encoder',
+  'jose',
   'mediabunny',
   'minisearch',
   'nodemailer',

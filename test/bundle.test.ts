@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, '..')
 const TOKEN = 'sk-0123456789012345678901234567890123456789'
 /** What a first request does not need. */
 const LOADED_LATER =
-  /node_modules\/(@ai-sdk|@napi-rs|@opentelemetry|gpt-tokenizer|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/site\/manual\/(manual|manual-page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
+  /node_modules\/(@ai-sdk|@modelcontextprotocol|@napi-rs|@opentelemetry|gpt-tokenizer|jose|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/site\/manual\/(manual|manual-page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
 
 let home: string
 beforeAll(() => {
@@ -82,7 +82,7 @@ describe('the bundle', () => {
     expect(stdout.toString()).toMatch(/^gatehouse \S+ \(commit [0-9a-f]{7,}, 2026-11-24, bun /)
   })
 
-  it('answers chat, counts tokens, draws the pictures of the sandbox and serves the manual', async () => {
+  it('answers chat, counts tokens, calls tools, draws the pictures of the sandbox and serves the manual', async () => {
     const child = Bun.spawn([join(home, 'bin/gatehouse'), 'serve', '--port', '0', '--json'], {
       cwd: home,
       env: { PATH: process.env.PATH ?? '', GATEHOUSE_BOOTSTRAP_TOKEN: TOKEN, GATEHOUSE_DISCOVER: 'off' },
@@ -112,6 +112,10 @@ describe('the bundle', () => {
       const image = { model: 'sandbox/image', prompt: 'a gate', response_format: 'b64_json' }
       const pictures = await post('/v1/images/generations', image)
       expect(pictures).toMatchObject({ status: 200, data: [{ b64_json: expect.stringMatching(/^[\w+/=]{1000,}$/) }] })
+      const params = { name: 'sandbox__calculator', arguments: { expression: '6 * 7' } }
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+      const sent = { method: 'POST', headers, body: JSON.stringify(call) }
+      expect(await (await fetch(`${url}/mcp`, sent)).text()).toContain('"text":"42"')
       const manual = await fetch(`${url}/manual/getting-started`, { headers: { accept: 'text/html' } })
       expect([manual.status, await manual.text()]).toEqual([200, expect.stringContaining('<h1')])
       const health = await fetch(`${url}/healthz`)
