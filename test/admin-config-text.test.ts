@@ -38,6 +38,16 @@ describe('the text of the configuration', () => {
     expect([response.status, readFileSync(file, 'utf8')]).toEqual([200, `${TEXT}sandbox: false\n`])
   })
 
+  it('is audited with the guards that it changes, and without their patterns', async () => {
+    const { gateway, shown, apply } = await start()
+    const { text, version } = await shown()
+    const guards = 'guards:\n  falcons: { kind: patterns, words: [project-falcon], mode: observe }\n'
+    expect((await apply(`${text}${guards}`, version)).status).toBe(200)
+    const audit = JSON.stringify(await gateway.read('/audit'))
+    expect(audit).toContain('guards.falcons.mode')
+    expect(audit).not.toContain('project-falcon')
+  })
+
   it('is refused where the file was changed since, where masks have no base, and where a secret would leave', async () => {
     const { file, shown, apply } = await start()
     const { text, version } = await shown()

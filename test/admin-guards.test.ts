@@ -13,6 +13,7 @@ const GUARDS: Record<string, GuardConfig> = {
   'no-secrets': { kind: 'patterns', on: ['input'], patterns: ['project-falcon'], order: 3 },
   private: { kind: 'redact', restore: true, order: 1 },
   short: { kind: 'limits', on: ['output'], max_characters: 5 },
+  shape: { kind: 'schema', schema: { type: 'object' }, repair: true },
   asks: { kind: 'webhook', url: 'https://checks.example/guard' },
 }
 
@@ -45,12 +46,21 @@ describe('POST /admin/v1/guards/test', () => {
   it('tries all guards, those of a model, and a text as one of an answer', async () => {
     const gateway = await start()
     const of = (json: object) => gateway.read<Tried>(PATH, { json })
-    expect((await of({ text: 'fine' })).results).toHaveLength(5)
+    expect((await of({ text: 'fine' })).results).toHaveLength(6)
     expect(outcomes(await of({ text: 'fine', model: 'sandbox/general' }))).toEqual(['no-secrets passed'])
     expect(outcomes(await of({ text: 'fine', model: 'sandbox/vision' }))).toEqual([])
     const answer = { on: 'output', guards: ['short', 'no-secrets'] }
     expect(outcomes(await of({ text: '12345', ...answer }))).toEqual(['short passed', 'no-secrets null'])
     expect(outcomes(await of({ text: '123456', ...answer }))).toEqual(['short blocked', 'no-secrets null'])
+  })
+
+  it('tries a text as an answer that must fit a schema, and asks nobody to repair it', async () => {
+    const gateway = await start()
+    const of = async (text: string) =>
+      (await gateway.read<Tried>(PATH, { json: { text, on: 'output', guards: ['shape'] } })).results
+    expect(await of('{}')).toEqual([{ name: 'shape', outcome: 'passed', text: '{}' }])
+    expect(await of('```json\n{}\n```')).toEqual([{ name: 'shape', outcome: 'replaced', text: '{}' }])
+    expect(await of('[]')).toEqual([{ name: 'shape', outcome: 'blocked', text: null }])
   })
 
   it('refuses unknown names and a text that is too long', async () => {

@@ -92,6 +92,8 @@ export function adminExplainRoutes({ explain, tokens, ...parts }: ExplainRoutePa
         ...BODY_ERRORS,
         'object_not_found',
         'model_not_found',
+        'model_not_allowed',
+        'content_blocked',
         'ambiguous_model',
         'model_retired',
         'unsupported_endpoint',

@@ -54,7 +54,7 @@ export class CallGuards {
 
   constructor(guards: readonly Guard[], parts: CallGuardParts) {
     this.#input = guards.filter((guard) => checksSide(guard, 'input'))
-    this.#output = guards.filter((guard) => checksSide(guard, 'output'))
+    this.#output = guards.filter((guard) => !guard.misfit && checksSide(guard, 'output'))
     this.#schemas = guards.filter(({ misfit }) => misfit)
     this.#restores = guards.some(restores)
     this.#parts = parts
@@ -79,6 +79,11 @@ export class CallGuards {
   /** Whether a model or a service decides of the answer. */
   get asksAboutAnswer(): boolean {
     return this.#output.some(asks)
+  }
+
+  /** The same of an answer of chat, which schemas are for. */
+  get readsChat(): boolean {
+    return this.readsAnswer || this.hasSchemas
   }
 
   /** Whether an answer of chat must fit a schema. */

@@ -145,7 +145,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
           )
         const chunks = chatOf(target).chunks(callFor(target, request, call), tried.signal)
         const { guards } = work
-        if (!guards?.readsAnswer) return translated(chunks, responseContext.writer, watched)
+        if (!guards?.readsChat) return translated(chunks, responseContext.writer, watched)
         return translated(
           checkedChunks(chunks, guards, { meter: watched, clock, answered: answeredBy(work) }),
           responseContext.writer,
@@ -164,7 +164,7 @@ async function translateWhole(target: Target, work: ChatWork, { call, signal, me
   const { request, writer, guards } = work
   const answer = await chatOf(target).complete(callFor(target, request, call), signal)
   meter.countWhole(answer)
-  const given = guards?.readsAnswer ? await guardedAnswer(guards, answer, answeredBy(work)) : answer
+  const given = guards?.readsChat ? await guardedAnswer(guards, answer, answeredBy(work)) : answer
   return { encode: (usage) => writer.whole(given, usage) }
 }
 
