@@ -14,10 +14,12 @@ type BudgetGateParts = {
   budgets: Pick<Budgets, 'admit' | 'mayApply'>
   /** Another object after a reload. */
   config(): Pick<Config, 'budgets'> & { ledger: Pick<Config['ledger'], 'unknown_price'> }
+  /** Changes with the configuration. Absent: that is asked for at each call. */
+  revision?: { readonly current: number }
   clock: Clock
 }
 
-export function createBudgetGate({ budgets, config, clock }: BudgetGateParts): Gate {
+export function createBudgetGate({ budgets, config, revision, clock }: BudgetGateParts): Gate {
   const outputs = createLikelyOutputs()
 
   /** Whether a call is refused whose price is not known, where it counts towards a budget. */
@@ -25,9 +27,15 @@ export function createBudgetGate({ budgets, config, clock }: BudgetGateParts): G
 
   /** Whether calls hold what they probably cost, as far as that is known, instead of the most that they can cost. */
   function holdsLikely(): boolean {
-    const { budgets: configured } = config()
-    return !Array.isArray(configured) && configured.hold === 'likely'
+    if (!revision || revision.current !== made_of) {
+      const { budgets: configured } = config()
+      made_of = revision?.current
+      isLikely = !Array.isArray(configured) && configured.hold === 'likely'
+    }
+    return isLikely
   }
+  let made_of: number | undefined
+  let isLikely = false
 
   /** What a call is to hold. */
   function unitsOf({ call, model, estimate: { most } }: AdmissionRequest): Units {

@@ -14,9 +14,11 @@ import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
 import type { CallGuards } from './guards/call-guards.ts'
 import type { GuardResult } from './guards/guard.ts'
 import type { GuardPlan } from './guards/guards.ts'
+import type { LimitPlan } from './limits/plans.ts'
 import type { LimitReport } from './limits/status.ts'
 import type { Attempt, ServingAttempt } from './routing/attempt.ts'
 import type { Decision } from './routing/explain.ts'
+import type { OnlyTarget } from './routing/open-attempt.ts'
 import type { ProviderPreferences } from './routing/preferences.ts'
 
 /** One call of one caller: from an HTTP request, a background worker or a test. */
@@ -90,6 +92,10 @@ export type Plan = Chosen & {
   readonly is_plain: boolean
   /** Of each response. */
   readonly headers: Readonly<Record<string, string>>
+  /** Where it is plain: its target, as the router knows it; set by the first call. */
+  only?: OnlyTarget | undefined
+  /** The rate limits of its calls; set by the first one. */
+  limits?: LimitPlan
 }
 
 /** `on`: cache the response in any case. `off`: neither read nor write the cache. `refresh`: replace what is cached. */

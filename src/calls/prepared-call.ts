@@ -29,7 +29,7 @@ import {
 } from './routing/attempt.ts'
 import type { Bounds } from './routing/bounds.ts'
 import { acceptingTargets, expectedCost, haveConditions, type SizedRequest } from './routing/conditions.ts'
-import type { OpenAttempt } from './routing/open-attempt.ts'
+import { type OpenAttempt, openOnly } from './routing/open-attempt.ts'
 import type { AttemptPolicy } from './routing/outcome.ts'
 import type { ProviderPreferences } from './routing/preferences.ts'
 import { explainCall, sizedRequest } from './sized-request.ts'
@@ -131,7 +131,8 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     const waiting = descriptor.beforeSend?.(work, call)
     if (waiting) return this.#executeAfter(waiting)
     const targets = descriptor.targets(work)
-    const attempt = targets.length === 1 ? this.#parts.router.only(targets, this) : undefined
+    if (this.is_observed) plan.only ??= this.#parts.router.only(model.targets, model.routing)
+    const attempt = plan.only && this.is_observed ? openOnly(plan.only, this) : undefined
     this.#isOnly = attempt !== undefined
     return attempt ?? this.#attempt(targets, this)
   }

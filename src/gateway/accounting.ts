@@ -97,6 +97,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
     store: store.budgets,
     process_id,
     settings: config,
+    revision: catalogue.revision,
     currency,
     findOwner: createFindOwner({ store, settings: config, clock }),
     alertsFor: (reached) => alerts.make(thresholdEvent(reached, currency())),
@@ -142,7 +143,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
   const guards = createGuards({ config, ask: askGuard, onBlocked })
   const gates = [
     rateLimiter,
-    createBudgetGate({ budgets, config, clock }),
+    createBudgetGate({ budgets, config, revision: catalogue.revision, clock }),
     createOpenCallGate({ isDurable, open: openCalls.open, raise: openCalls.raise, close: ledger.closeCall, clock }), // the last one
   ]
   return {

@@ -7,19 +7,19 @@ import type { Caller } from '../spec/token.ts'
 type EntryParts = {
   settings: ServerSettings
   load: { admit(token_id: string): void }
-  observation: { admitted(context: Context): void }
+  observation: { contents: { mayRecord: boolean; admit(context: Context): void } }
 }
 
 export function createCallEntry({ settings, load, observation }: EntryParts) {
   return {
-    app: { admitLoad: load.admit, readOptions: readCallOptions, onAdmitted: observation.admitted },
+    app: { admitLoad: load.admit, readOptions: readCallOptions, contents: observation.contents },
     /** For a caller that the app has not authenticated. Throws GatewayError. */
     enterAs(context: Context, caller: Caller): void {
       context.caller = caller
       context.note.token_id = caller.token_id
       load.admit(caller.token_id)
       readCallOptions(context, settings)
-      observation.admitted(context)
+      observation.contents.admit(context)
     },
   }
 }

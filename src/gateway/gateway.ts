@@ -21,7 +21,6 @@ import { callHeaders } from '../families/shared/call-headers.ts'
 import { createApp } from '../http/app.ts'
 import type { Peer } from '../http/live.ts'
 import { createLoad } from '../http/load.ts'
-import { presentedSecret } from '../http/request-parts.ts'
 import { createRevokedCalls } from '../http/revoked-calls.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createGuardedFetch } from '../kit/guarded-fetch.ts'
@@ -229,7 +228,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       clock,
       log,
     }),
-    authenticate: (context) => tokens.authenticate(presentedSecret(context.request), context),
+    authenticate: tokens.authenticate,
     ...administration.app,
     settings,
     clock,
@@ -267,7 +266,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   }
 
   return {
-    fetch: (request, peer = { address: '127.0.0.1' }) => app.fetch(request, peer),
+    fetch: app.fetch,
     summary: () => ({ providers: supply.providers(), models: catalogue.list(OPERATOR) }),
     explain: (request) => explainRequest(request, { catalogue, ...stages, router, attemptLimits, settings, clock }),
     first_token,
@@ -289,6 +288,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await administration.reloaded(live, next)
       live = next
       catalogue.revision.current++
+      observation.contents.reloaded()
       mcp.apply()
       Object.assign(settings, next.server)
       discovery = supply.discover()

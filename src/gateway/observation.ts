@@ -1,11 +1,11 @@
 /** Connects all that records requests and calls: the access log, the request log, metrics, traces. Recorders never delay a call. */
 import type { CallSubscriber } from '../calls/call.ts'
 import type { Config } from '../config/config.ts'
-import type { Context, FinishedRequest } from '../http/context.ts'
+import type { FinishedRequest } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import { contentsKeys, createContentsLog, readContents } from '../observe/requests/contents-log.ts'
+import { type ContentsLog, contentsKeys, createContentsLog, readContents } from '../observe/requests/contents-log.ts'
 import { createLiveEvents, type LiveEvents } from '../observe/requests/live-events.ts'
 import { createIds, createRequestLog } from '../observe/requests/request-log.ts'
 import { createRequestReader, type RequestReader } from '../observe/requests/request-reader.ts'
@@ -23,8 +23,8 @@ import type { WatchedAccounts } from './watch-accounts.ts'
 type Observation = {
   /** Subscribers of the pipeline. */
   calls: readonly CallSubscriber[]
-  /** To be called once the caller of a request is known. Throws GatewayError. */
-  admitted(context: Context): void
+  /** Of calls, once the caller of a request is known. */
+  contents: Pick<ContentsLog, 'mayRecord' | 'admit' | 'reloaded'>
   /** To be called at the end of each request. */
   requestFinished(request: FinishedRequest): void
   /** Records the requests that have ended until now, which otherwise takes some milliseconds. */
@@ -119,7 +119,7 @@ export function createObservation({
     calls: [requests.calls],
     requestFinished: requests.requestFinished,
     flush: requests.flush,
-    admitted: contents.admit,
+    contents,
     async pruneRequests() {
       upkeep.start()
       const left = [await requestLog.prune(), await contents.prune()]

@@ -12,7 +12,7 @@ import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
 import { Live, type LiveParts, type Peer } from './live.ts'
 import { createByteBudget } from './load.ts'
-import { assertKnownHost, hasSeveralHosts, isServedAt, isWebSocket, pathOf, severalHosts } from './request-parts.ts'
+import { assertKnownHost, assertOneHost, isServedAt, isWebSocket, pathOf, presentedSecret } from './request-parts.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
 import type { OpenRequest } from './revoked-calls.ts'
 import { bySpecificity, isLiteral, type MatchedRoute, matchable, methodsByPath } from './route-order.ts'
@@ -20,7 +20,7 @@ import { createSockets, messageRequest, type SocketProtocol, upgradeHeaders } fr
 import { createPathHints } from './unknown-path.ts'
 
 /** Identifies the caller; throws invalid_api_key. Synchronous where possible, so that the hot path awaits nothing. */
-export type Authenticate = (context: Context) => Caller | Promise<Caller>
+export type Authenticate = (secret: string | undefined, context: Context) => Caller | Promise<Caller>
 
 type AppParts = {
   routes: Route[]
@@ -40,13 +40,14 @@ type AppParts = {
   onArrival?: ((context: Context) => void) | undefined
   /** Called for each request of a known caller before its route is. Throws GatewayError. */
   readOptions?(context: Context, settings: ServerSettings): void
-  onAdmitted?(context: Context): void // the same, after it
+  /** Marks calls whose contents are recorded, after that. Throws GatewayError. */
+  contents?: { readonly mayRecord: boolean; admit(context: Context): void }
   /** Sets further headers of a response. */
   addHeaders?(headers: Record<string, string>, context: Context): void
 }
 
 type App = {
-  fetch(request: Request, peer: Peer): Promise<Response>
+  fetch(request: Request, peer?: Peer): Promise<Response>
   open(): number // the requests whose response is not yet written
   /** The number of WebSockets that are open. */
   sockets(): number
@@ -57,6 +58,8 @@ type App = {
   /** Waits for open requests until the deadline, then aborts them. */
   close(options: { deadline_ms: number }): Promise<void>
 }
+
+const LOCAL: Peer = { address: '127.0.0.1' }
 
 type Env = { Bindings: { live: Live } }
 
@@ -72,7 +75,7 @@ export function createApp({
   onFinished,
   onArrival,
   readOptions = () => {},
-  onAdmitted = () => {},
+  contents,
   addHeaders = () => {},
   admitLoad = () => {},
   hasAdminListener = false,
@@ -142,7 +145,8 @@ export function createApp({
       return
     }
     if (route.admin) return admitAdmin(context, route.admin)
-    const caller = context.peer.caller ?? route.authenticate?.(context) ?? authenticate(context)
+    const { caller: known = route.authenticate?.(context) } = context.peer
+    const caller = known ?? authenticate(presentedSecret(context.request), context)
     if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))
     enter(route, context, caller)
   }
@@ -153,7 +157,7 @@ export function createApp({
     if (settings.explain_tokens.length > 0) context.is_explained = isExplained(context, settings)
     if (!route.answers_under_load) admitLoad(caller.token_id)
     readOptions(context, settings)
-    onAdmitted(context)
+    if (contents && (contents.mayRecord || caller.project?.log_contents !== undefined)) contents.admit(context)
   }
 
   /** Throws where the request is refused. */
@@ -234,7 +238,7 @@ export function createApp({
   function responseTo(context: Live): Response | Promise<Response> {
     const { request } = context
     if (closing) throw new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 })
-    if (hasSeveralHosts(request)) throw severalHosts()
+    assertOneHost(request)
     const methods = direct.get(context.path)
     if (isWebSocket(request)) {
       const matched = methods?.get('POST') ?? methods?.get('GET')
@@ -244,7 +248,7 @@ export function createApp({
     return matched ? handle(matched, context) : hono.fetch(request, { live: context })
   }
 
-  async function respond(request: Request, peer: Peer): Promise<Response> {
+  async function respond(request: Request, peer: Peer = LOCAL): Promise<Response> {
     const context = new Live(request, peer, parts)
     live.add(context)
     onArrival?.(context)

@@ -32,12 +32,14 @@ export const isWebSocket = ({ method, headers }: Request): boolean =>
 
 type HostSettings = Pick<ServerSettings, 'hosts' | 'base_url' | 'files_base_url'>
 
-/** The runtime joins repeated headers with commas, which no host contains. */
-export const hasSeveralHosts = ({ headers }: Request): boolean => headers.get('host')?.includes(',') === true
-
-/** RFC 9112, section 3.2: the gateway and a proxy before it could each take another one. */
-export const severalHosts = () =>
-  new GatewayError('invalid_value', 'The request has several Host headers, or one with a comma; send one host.')
+/**
+ * RFC 9112, section 3.2: the gateway and a proxy before it could each take another one. The runtime joins repeated headers
+ * with commas, which no host contains.
+ */
+export function assertOneHost({ headers }: Request): void {
+  if (!headers.get('host')?.includes(',')) return
+  throw new GatewayError('invalid_value', 'The request has several Host headers, or one with a comma; send one host.')
+}
 
 /**
  * Whether no name of a foreign page can be in `Host`: with DNS rebinding a page of any public name can lead a browser to

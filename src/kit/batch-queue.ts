@@ -84,6 +84,17 @@ export class BatchQueue<Item> {
     return true
   }
 
+  /** The same for all of a list. */
+  pushAll(items: readonly Item[]): void {
+    const last = items.at(-1)
+    if (last === undefined) return
+    const others = items.slice(0, -1)
+    const { max_queued } = this.#parts
+    if (this.#isClosed || this.#queue.length + items.length > max_queued) for (const item of others) this.push(item)
+    else this.#queue.push(...others)
+    this.push(last)
+  }
+
   /** Writes what is queued now; resolves also where that fails, and is retried later. */
   async flush(): Promise<void> {
     await this.#writing

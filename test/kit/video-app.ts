@@ -88,7 +88,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
   const requests = createRequests({ recorders: [createAccessLog({ log })], clock, log })
   const app = createApp({
     routes: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
-    authenticate({ request }) {
+    authenticate(_, { request }) {
       const secret = presentedSecret(request)
       if (secret === undefined) throw new GatewayError('invalid_api_key', 'No token.')
       return callerOf(`tok_${secret}`)

@@ -1,6 +1,6 @@
 /** The budgets that apply to a call, each with what this process holds of it. */
 import { type InstallationBudgets, isBudgetList } from '../../config/schema/account-schema.ts'
-import { nanoText, toNano } from '../../spec/price.ts'
+import { toNano } from '../../spec/price.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { type BudgetName, type Charged, NEVER, scopesOf } from '../../store/ledger/budget-store.ts'
 import { isOfSameScopes } from '../../store/ledger/ledger-append.ts'
@@ -75,7 +75,7 @@ type Resolved = {
   /** Unix milliseconds: from when until when these are the accounts. */
   from_ms: number
   until_ms: number
-  settings: BudgetSettings
+  made_of: unknown
   generation: number
 }
 
@@ -91,6 +91,8 @@ export const installationBudgets = ({ budgets }: Pick<BudgetSettings, 'budgets'>
 type AccountsParts = {
   /** Another object after a reload. */
   settings(): BudgetSettings
+  /** Changes with it. Absent: the settings are asked for each time. */
+  revision?: { readonly current: number } | undefined
 }
 
 export type BudgetAccounts = {
@@ -108,7 +110,8 @@ export type BudgetAccounts = {
   forget(account: BudgetAccount): void
 }
 
-export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccounts {
+export function createBudgetAccounts({ settings, revision }: AccountsParts): BudgetAccounts {
+  const madeOf = (): unknown => (revision ? revision.current : settings())
   const accounts = new Map<string, BudgetAccount>()
   /** Increased when an account is forgotten: what was resolved may contain it. */
   let generation = 0
@@ -163,7 +166,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
       if (project) add(`user:${project.project_id}/${end_user}`, label, project.end_users?.budgets)
       add(`user:${token_id}/${end_user}`, label, owner.end_users?.budgets ?? tokens.end_users?.budgets)
     }
-    return { accounts: found, from_ms, until_ms, settings: current, generation }
+    return { accounts: found, from_ms, until_ms, made_of: madeOf(), generation }
   }
 
   /** The last entry that was asked for, and its scopes. */
@@ -171,10 +174,7 @@ export function createBudgetAccounts({ settings }: AccountsParts): BudgetAccount
   let scopes: readonly string[] = []
 
   const isCurrent = (known: Resolved, now_ms: number): boolean =>
-    known.generation === generation &&
-    known.settings === settings() &&
-    now_ms < known.until_ms &&
-    now_ms >= known.from_ms
+    known.generation === generation && known.made_of === madeOf() && now_ms < known.until_ms && now_ms >= known.from_ms
 
   return {
     mayApply({ budgets, end_users, project }) {
@@ -271,6 +271,13 @@ const newAccount = (
 /** What this process may still admit. */
 export const freeOf = ({ leased, held, unsettled }: BudgetAccount): number => leased - held - unsettled
 
+/** Of the limit: the least and the most that is leased ahead. */
+const [LEAST_SHARE, MOST_SHARE] = [0.01, 0.1]
+
+/** How much is leased ahead: what twice the time between two renewals needs. */
+export const sliceOf = ({ demand, limit }: BudgetAccount): number =>
+  Math.ceil(Math.min(Math.max(2 * demand, limit * LEAST_SHARE), limit * MOST_SHARE))
+
 /** What was charged in its window, as far as this process knows. */
 export const usedOf = ({ settled, unsettled }: BudgetAccount): number => settled + unsettled
 
@@ -305,7 +312,3 @@ export function thresholdReached({ budget, settled, credit, limit }: BudgetAccou
 }
 
 const DEFAULT_THRESHOLDS = [50, 80, 100]
-
-/** Such as `50 USD a month`. */
-export const amountText = ({ budget, limit }: BudgetAccount, currency: string): string =>
-  `${nanoText(limit)} ${currency} ${budget.window === 'total' ? 'in all' : `a ${budget.window}`}`

@@ -2,7 +2,8 @@
 import { type AuditDraft, BY_GATEWAY } from '../../spec/audit.ts'
 import { fromNano, nanoText } from '../../spec/price.ts'
 import { NEVER } from '../../store/ledger/budget-store.ts'
-import { amountText, type BudgetAccount, usedOf } from './budget-accounts.ts'
+import { type BudgetAccount, usedOf } from './budget-accounts.ts'
+import { amountText } from './budget-refusal.ts'
 import type { ReachedThreshold, RefusedCall } from './budgets.ts'
 
 const DAY_SECONDS = 86_400

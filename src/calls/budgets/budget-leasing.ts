@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { BudgetHold, BudgetLease, BudgetStore, LeaseOutcome } from '../../store/ledger/budget-store.ts'
 import { writeAtTime } from '../../store/store-clock.ts'
-import { type BudgetAccount, type BudgetAccounts, freeOf, keyOf } from './budget-accounts.ts'
+import { type BudgetAccount, type BudgetAccounts, freeOf, keyOf, sliceOf } from './budget-accounts.ts'
 
 /** Whether less than was needed is left in the store. */
 type Leased = { is_exhausted: boolean }
@@ -32,8 +32,6 @@ const USE_MILLISECONDS = 14_000
 const KEEP_DEAD_MILLISECONDS = 10_000
 /** How long the store is not asked again for more than it had. */
 const ASK_AGAIN_MILLISECONDS = 500
-/** Of the limit: the least and the most that is leased ahead. */
-const [LEAST_SHARE, MOST_SHARE] = [0.01, 0.1]
 /** Renewals without a call after which everything is returned, and after which the budget may be forgotten. */
 const [RETURN_AFTER, FORGET_AFTER] = [2, 20]
 const MAX_LEASES_PER_REQUEST = 100
@@ -47,10 +45,6 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
   let keeps_dead_until = clock.steady() + KEEP_DEAD_MILLISECONDS
   let cancel = () => {}
   let isClosed = false
-
-  /** How much is leased ahead: what twice the time between two renewals needs. */
-  const sliceOf = ({ demand, limit }: BudgetAccount): number =>
-    Math.ceil(Math.min(Math.max(2 * demand, limit * LEAST_SHARE), limit * MOST_SHARE))
 
   function request(account: BudgetAccount, need: number): Promise<Leased> {
     let asked = requests.get(account)
@@ -175,14 +169,14 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
   return {
     /** Rejects where the store cannot be asked. */
     need: request,
-    /** Called after each admission. */
+    /** Called after an admission that leaves little of what is leased. */
     growAhead(account: BudgetAccount): void {
       if (account.budget.soft) {
         if (account.valid_until === Number.NEGATIVE_INFINITY && !requests.has(account)) void request(account, 0)
         return
       }
       if (account.left === 0 || requests.has(account)) return
-      if (freeOf(account) * 4 < sliceOf(account)) void request(account, 0)
+      void request(account, 0)
     },
     start: tick,
     async close(): Promise<void> {

@@ -1,7 +1,7 @@
 /** The error of a call that a budget refuses. */
 import { GatewayError } from '../../spec/error.ts'
 import { nanoText } from '../../spec/price.ts'
-import { amountText, type BudgetAccount, leftOf, usedOf } from './budget-accounts.ts'
+import { type BudgetAccount, leftOf, usedOf } from './budget-accounts.ts'
 
 /** `left`: what a call may still cost now, in nano-units. */
 export class BudgetRefusal extends GatewayError {
@@ -33,3 +33,7 @@ export function refusalBy(account: BudgetAccount, most: number, currency: string
     leftOf(account),
   )
 }
+
+/** Such as `50 USD a month`. */
+export const amountText = ({ budget, limit }: BudgetAccount, currency: string): string =>
+  `${nanoText(limit)} ${currency} ${budget.window === 'total' ? 'in all' : `a ${budget.window}`}`

@@ -17,6 +17,7 @@ import {
   isBeyond,
   isOfEndUser,
   type RefusalReason,
+  sliceOf,
   thresholdReached,
 } from './budget-accounts.ts'
 import { createLeasing } from './budget-leasing.ts'
@@ -74,6 +75,8 @@ type BudgetsParts = {
   process_id: string
   /** Another object after a reload. */
   settings(): BudgetSettings
+  /** Changes with the settings. Absent: these are asked for at each call. */
+  revision?: { readonly current: number } | undefined
   currency(): string
   findOwner: FindOwner
   /** The alert that is stored with a reached threshold; undefined: none. May be called several times for one of them. */
@@ -94,8 +97,8 @@ const QUIET_MILLISECONDS = 3_600_000
 const MAX_ROUNDS = 4
 
 export function createBudgets(parts: BudgetsParts): Budgets {
-  const { store, process_id, settings, currency, alertsFor, onThreshold, clock, log } = parts
-  const accounts = createBudgetAccounts({ settings })
+  const { store, process_id, currency, alertsFor, onThreshold, clock, log } = parts
+  const accounts = createBudgetAccounts(parts)
   let hasSpooled = false
   const upkeep = createUpkeep({ ...parts, accounts })
   const leasing = createLeasing({ ...parts, accounts, isOver: upkeep.isOver, onAnswer: (account) => notify(account) })
@@ -110,7 +113,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
       account.held += most
       account.demand += most
       account.idle = 0
-      leasing.growAhead(account)
+      if (account.budget.soft || freeOf(account) * 4 < sliceOf(account)) leasing.growAhead(account)
     }
     return new CallHold(of, most)
   }

@@ -5,7 +5,7 @@ import type { Estimate, Units } from '../../spec/usage.ts'
 import { createCountedWait } from './counted-wait.ts'
 import { type Counting, mayFit } from './counting.ts'
 import { type Exceeded, firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf } from './hold.ts'
-import type { LimitedCaller, Plans } from './plans.ts'
+import type { LimitedCaller, LimitPlan, Plans } from './plans.ts'
 import { createLimitQueue } from './queue.ts'
 import type { Scopes } from './scopes.ts'
 import { type LimitReport, waitFor } from './status.ts'
@@ -75,6 +75,8 @@ type LimitedCall = {
   readonly caller: LimitedCaller
   end_user?: string
   readonly signal: AbortSignal
+  /** What was decided for its model; absent: it is looked up. */
+  plan?: { readonly model: { id: string }; limits?: LimitPlan } | undefined
   /** Where its limits stand; set here. */
   limits?: LimitReport
   record?: { queued_ms?: number }
@@ -134,7 +136,7 @@ export class CallLimits {
 
   /** All that a call must keep. */
   readonly #listsFor = ({ call, model }: LimitRequest, now: number): readonly Limits[] => {
-    const { own, alone, end_users } = this.#plans.of(call.caller, model.id, now)
+    const { own, alone, end_users } = this.#planOf(call, model.id, now)
     if (end_users.length === 0 || !call.end_user) return alone
     const lists: Limits[] = [own]
     for (const { owner, rate_limits } of end_users) {
@@ -142,6 +144,12 @@ export class CallLimits {
       if (limited) lists.push(limited)
     }
     return lists
+  }
+
+  #planOf({ caller, plan }: LimitedCall, model: string, now: number): LimitPlan {
+    if (plan?.model.id !== model) return this.#plans.of(caller, model, now)
+    if (plan.limits?.version !== this.#scopes.version) plan.limits = this.#plans.of(caller, model, now)
+    return plan.limits
   }
 
   #holdOf(request: LimitRequest, lists: readonly Limits[], at: number, taking = this.#counting.sharing.noting): Hold {

@@ -52,6 +52,11 @@ function exceeded({ counters, limits }: Limits, now: number, round: number): num
   return -1
 }
 
+function use(counter: Counter, amount: number, onUsed: HoldParts['onUsed']): void {
+  counter.recent += amount
+  if (!counter.is_noted) onUsed?.(counter)
+}
+
 /** Counts the needed amounts. */
 function take({ counters }: Limits, now: number, { onUsed, onChanged }: TakeParts): void {
   for (let at = 0; at < counters.length; at++) {
@@ -61,7 +66,7 @@ function take({ counters }: Limits, now: number, { onUsed, onChanged }: TakePart
     if (amount === 0) continue
     if (counter.is_concurrent) counter.window.total += 1
     else add(counter.window, amount, now)
-    onUsed?.(counter, amount)
+    use(counter, amount, onUsed)
     onChanged?.(counter, amount, now)
   }
 }
@@ -115,8 +120,8 @@ export type TakeParts = Pick<HoldParts, 'onUsed' | 'onChanged'>
 /** What holds share. */
 export type HoldParts = {
   clock: Clock
-  /** Where counters are shared with other processes. */
-  onUsed?: ((counter: Counter, amount: number) => void) | undefined
+  /** Where counters are shared with other processes: something was used of one whose use is not noted yet. */
+  onUsed?: ((counter: Counter) => void) | undefined
   /** By how much a counter has changed, at a time; not called for what Valkey has counted itself. */
   onChanged?: ((counter: Counter, amount: number, at: number) => void) | undefined
   /** Something that was taken is free again. */
@@ -255,7 +260,7 @@ export class LimitHold implements LimitReport {
       if (change < 0) takeBack(window, -change, this.#at)
       else {
         add(window, change, now)
-        onUsed?.(counter, change)
+        use(counter, change, onUsed)
       }
       onChanged?.(counter, change, change < 0 ? this.#at : now)
     }

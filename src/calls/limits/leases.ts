@@ -87,8 +87,7 @@ export class Leases {
   }
 
   /** Notes that something was used of it. */
-  readonly used = (counter: Counter, amount: number): void => {
-    counter.recent += amount
+  readonly used = (counter: Counter): void => {
     // What others do not know of is told to them soon: one that counts by leases alone relies on it.
     if (this.#presence?.decides() && counter.window.total > counter.held) this.#schedule(EARLY_MS)
     if (this.#active.has(counter)) return
@@ -159,6 +158,8 @@ export class Leases {
     if (this.#active.has(counter)) return
     this.#active.add(counter)
     counter.users++
+    // Where others are told of it early, each use is looked at.
+    counter.is_noted = this.#presence === undefined
   }
 
   /** Where nothing of it was used since it was reported. */
@@ -166,6 +167,7 @@ export class Leases {
     if (isUsed(counter) && !this.#isClosed) return
     this.#active.delete(counter)
     counter.users--
+    counter.is_noted = false
   }
 
   #exchange(): Promise<void> {

@@ -22,7 +22,10 @@ export type ConfiguredLimits = {
   tokens: { rate_limits?: RateLimits; end_users?: { rate_limits?: RateLimits } }
 }
 
-type Plan = {
+/** The limits of a caller at a model. */
+export type LimitPlan = {
+  /** Of the scopes that it was made of: where they have another one, it is made anew. */
+  readonly version: number
   readonly own: Limits
   /** The same as the only list; empty where there are none. */
   readonly alone: readonly Limits[]
@@ -32,7 +35,7 @@ type Plan = {
 
 export type Plans = ReturnType<typeof createPlans>
 
-type PlansOfCaller = { config: ConfiguredLimits; version: number; byModel: Map<string, Plan> }
+type PlansOfCaller = { config: ConfiguredLimits; version: number; byModel: Map<string, LimitPlan> }
 
 export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
   const known = new WeakMap<LimitedCaller, PlansOfCaller>()
@@ -45,7 +48,7 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
     return scopes.limited(scopes.of('token', token_id, now), nonEmpty(rate_limits) ?? config().tokens.rate_limits)
   }
 
-  function plan(caller: LimitedCaller, model: string, now: number): Plan {
+  function plan(caller: LimitedCaller, model: string, now: number): LimitPlan {
     const { rate_limits, tokens } = config()
     const { token_id, project } = caller
     const all = [
@@ -62,6 +65,7 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
       tasks: all.flatMap(({ tasks }) => tasks),
     }
     return {
+      version: scopes.version,
       own,
       alone: own.counters.length + own.tasks.length === 0 ? [] : [own],
       end_users: [
@@ -84,7 +88,7 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
       const all = [rate_limits, ofModel, own, tokens.rate_limits, project?.rate_limits, ...ofUsers]
       return all.some((limits) => nonEmpty(limits) !== undefined)
     },
-    of(caller: LimitedCaller, model: string, now: number): Plan {
+    of(caller: LimitedCaller, model: string, now: number): LimitPlan {
       let plans = known.get(caller)
       if (plans === undefined || plans.config !== config() || plans.version !== scopes.version) {
         plans = { config: config(), version: scopes.version, byModel: new Map() }

@@ -50,6 +50,8 @@ export type Counter = {
   /** What was used since the store was asked last, and what calls wait for. */
   recent: number
   asked: number
+  /** Whether its use is reported next time, and need not be noted before. */
+  is_noted: boolean
   /** How many calls count in it, or may do so soon, and whether it is to be reported: until then it is not forgotten. */
   users: number
   /** How many calls wait for it, and the last round of the queue in which one of them did not fit. */
@@ -261,6 +263,7 @@ function newCounter(scope: Scope, key: RateLimitKey, is_shared: boolean): Counte
     denied_until: 0,
     recent: 0,
     asked: 0,
+    is_noted: false,
     users: 0,
     waiting: 0,
     blocked_in: 0,

@@ -8,7 +8,7 @@ import { firstByteLimit, leaveProvider, type ProviderLoad, type RetryBudgets, ti
 import type { Candidate } from './choose.ts'
 import type { Release } from './concurrency.ts'
 import { isFaultOfTarget, outcomeOf, silentFor } from './outcome.ts'
-import { answered, begin, note, noteAnswer, type Outcome, type TargetState } from './target-state.ts'
+import { answered, avoidedBecause, begin, note, noteAnswer, type Outcome, type TargetState } from './target-state.ts'
 
 /** The means to end one attempt, by a time limit or because another was faster, while the call itself goes on. */
 type Control = {
@@ -214,6 +214,19 @@ export class OpenAttempt implements Attempt, ServingAttempt {
     leaveProvider(this.#load, this.#isRetry)
     this.#release?.(seen)
   }
+}
+
+/** The only target of a model. */
+export type OnlyTarget = { readonly candidate: Candidate; readonly parts: AttemptParts }
+
+/** Undefined where it is avoided, its calls have to wait, or it is too late. */
+export function openOnly({ candidate, parts }: OnlyTarget, routing: Routing): OpenAttempt | undefined {
+  const { state, target, limiter } = candidate
+  const now = parts.clock.steady()
+  if (limiter || routing.bounds.deadline <= now) return undefined
+  state.health = target.provider.health?.()
+  if (avoidedBecause(state, now) !== undefined) return undefined
+  return new OpenAttempt({ candidate, now, isRetry: false }, routing, parts)
 }
 
 const NEUTRAL: Outcome = { kind: 'neutral' }

@@ -14,14 +14,13 @@ import { type Candidate, type Choice, chooseAvailable, chooseAvoided } from './c
 import { createLimiters } from './concurrency.ts'
 import { expectedCost } from './conditions.ts'
 import { createHedging } from './hedge.ts'
-import { logChange, noteError, OpenAttempt } from './open-attempt.ts'
+import { logChange, noteError, type OnlyTarget } from './open-attempt.ts'
 import { mayTryNext, noneAvailable, outcomeOf, tooLate } from './outcome.ts'
 import { NO_OVERRIDES, type OverridableTarget, type Overrides } from './overrides.ts'
 import { Selection } from './selection.ts'
 import { createShares, newShare, type Share } from './shares.ts'
 import {
   answered,
-  avoidedBecause,
   begin,
   createTargetState,
   endEjections,
@@ -34,8 +33,8 @@ import {
 
 export type Router = OrderRouting &
   Pick<Memory, 'states' | 'candidates' | 'reset' | 'recovered' | 'override'> & {
-    /** An attempt at the only target; undefined where it is avoided, its calls have to wait, or it is too late. */
-    only(targets: readonly Target[], routing: Routing): OpenAttempt | undefined
+    /** The only target of a model, for its plan: what is remembered of it stays the same object. */
+    only(targets: readonly Target[], settings: RoutingConfig): OnlyTarget | undefined
     /** The answer of the first target that succeeds. Throws the last failure, or `no_available_channel` if none was tried. */
     attempt<Answer>(targets: readonly Target[], routing: Routing, sender: Sender<Answer>): Promise<Answer>
   }
@@ -54,12 +53,9 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
     reset,
     recovered,
     override,
-    only(targets, routing) {
-      const [candidate] = candidatesOf(targets, routing.settings, routing.is_observed)
-      const now = clock.steady()
-      if (!candidate || candidate.limiter || routing.bounds.deadline <= now) return undefined
-      if (avoidedBecause(candidate.state, now) !== undefined) return undefined
-      return new OpenAttempt({ candidate, now, isRetry: false }, routing, parts)
+    only(targets, settings) {
+      const [candidate] = candidatesOf(targets, settings, true)
+      return candidate && { candidate, parts }
     },
     async attempt(targets, routing, sender) {
       const { policy, bounds } = routing

@@ -30,6 +30,10 @@ type Arrived = {
 }
 
 export type ContentsLog = {
+  /** Whether the settings may record anything. Where they do not, and the project of the caller has none of its own, `admit` has no effect. */
+  mayRecord: boolean
+  /** The configuration was replaced. */
+  reloaded(): void
   /** Marks the call of a request whose contents are to be recorded. Throws where its caller asks for what it may not. */
   admit(context: Arrived): void
   add(capture: Capture, row: RequestRow): void
@@ -57,8 +61,7 @@ type Queued = { row: RequestRow; contents: Contents | undefined; sealed?: Conten
 export function createContentsLog({ store, assignIds, config, clock, log }: ContentsLogParts): ContentsLog {
   let [characters, dropped] = [0, 0]
   let isWarned = false
-  /** Whether these settings record anything: read once for each configuration. */
-  let [configured, mayRecord] = [NONE, false]
+  const mayRecordNow = () => mayRecordContents(config().request_log.contents ?? NONE)
   let redaction: { settings: ContentsConfig; redact: Promise<Redact> } | undefined
   const queue = new BatchQueue<Queued>({
     name: 'contents of the request log',
@@ -104,15 +107,15 @@ export function createContentsLog({ store, assignIds, config, clock, log }: Cont
   }
 
   return {
+    mayRecord: mayRecordNow(),
+    reloaded() {
+      this.mayRecord = mayRecordNow()
+    },
     admit(context) {
       const { request_log, contents_key } = config()
       const { contents = NONE } = request_log
       const own = context.caller.project?.log_contents
-      if (contents !== configured) {
-        configured = contents
-        mayRecord = mayRecordContents(contents)
-      }
-      if (own === undefined && !mayRecord) return
+      if (own === undefined && !mayRecordContents(contents)) return
       if (!isOn(context, contents, own)) return
       if (contents_key === undefined || !request_log.enabled) {
         if (!isWarned)

@@ -77,16 +77,18 @@ export function createRequestLog(parts: RequestLogParts): RequestLog {
     record(ended, { offset, each }) {
       const { enabled } = settings()
       if (!enabled && !sinks) return
+      const added: RequestRow[] = []
       each(ended, (one) => {
         const { record } = one
         const hasServed = record !== undefined && (record.attempts.length > 0 || record.error === undefined)
         if (!hasServed && !refused.admits(one)) return
         const row = requestRow(one, offset)
-        if (enabled) rows.push(row)
+        if (enabled) added.push(row)
         const capture = record?.call.capture
         if (enabled && capture?.is_recorded) contents?.add(capture, row)
         sinks?.push(row)
       })
+      rows.pushAll(added)
     },
     health: () => ({ ...rows.health(), suppressed: refused.suppressed() }),
     prune: () => store.prune((unixSeconds(clock) - settings().keep_days * 86_400) * 1000),

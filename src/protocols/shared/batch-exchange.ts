@@ -23,8 +23,8 @@ export type BatchExchange = {
 }
 
 const storage = new AsyncLocalStorage<{ exchange: BatchExchange; target: BatchTarget } | undefined>()
-/** Calls within an exchange: where there are none, requests to providers look no further. */
-let open = 0
+/** Calls within an exchange: where there are none, requests to providers do not ask for one. */
+export let openExchanges = 0
 
 /** Requests to the target within this work are not sent. */
 export async function withExchange<T>(
@@ -32,20 +32,20 @@ export async function withExchange<T>(
   target: BatchTarget,
   work: () => Promise<T>,
 ): Promise<T> {
-  open++
+  openExchanges++
   try {
     return await storage.run({ exchange, target }, work)
   } finally {
-    open--
+    openExchanges--
   }
 }
 
 /** Requests within this work are sent, also where it is part of an exchange. */
-export const withoutExchange = <T>(work: () => T): T => (open === 0 ? work() : storage.run(undefined, work))
+export const withoutExchange = <T>(work: () => T): T => (openExchanges === 0 ? work() : storage.run(undefined, work))
 
 /** The response to a request that is not sent. Throws where it was collected. Undefined: it is to be sent, as nearly always. */
 export function exchanged({ url, body }: { url: string; body?: unknown }): Response | undefined {
-  const current = open === 0 ? undefined : storage.getStore()
+  const current = openExchanges === 0 ? undefined : storage.getStore()
   if (!current) return undefined
   const { exchange, target } = current
   const { result } = exchange

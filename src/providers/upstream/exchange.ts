@@ -203,7 +203,9 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   }
 
   #scrubbed(text: string): string {
-    return this.#scrubber ? this.#scrubber.text(text) : text
+    const scrubber = this.#scrubber
+    if (scrubber) for (const form of scrubber.forms) if (text.includes(form)) return scrubber.text(text)
+    return text
   }
 
   get received(): string | undefined {

@@ -2,6 +2,8 @@
 import { formsOf } from './secret-forms.ts'
 
 export type SecretScrubber = {
+  /** All that `text` replaces, so that most texts are only searched. */
+  readonly forms: readonly string[]
   text(text: string): string
   /** For one body. A secret is found however its bytes are split over reads. */
   body(): BodyScrubber
@@ -35,6 +37,7 @@ export function createSecretScrubber(secrets: string[]): SecretScrubber | undefi
   const search = createSearch(forms.map((form) => Buffer.from(form)))
   const halves = forms.map((form) => form.slice(0, Math.max(MIN_WATCHED, Math.ceil(form.length / 2))))
   return {
+    forms,
     text(text) {
       let clean = text
       for (const form of forms) if (clean.includes(form)) clean = clean.replaceAll(form, REDACTED)

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import { exchanged } from '../../protocols/shared/batch-exchange.ts'
+import { exchanged, openExchanges } from '../../protocols/shared/batch-exchange.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createConnector, type Dial, type Origin, originOf } from './connect.ts'
 import { Exchange } from './exchange.ts'
@@ -102,7 +102,7 @@ export function createTransport(parts: TransportParts): Transport {
   return {
     /** One function that waits: each further one would make a promise and four objects for every call. */
     async send(request) {
-      const batched = exchanged(request)
+      const batched = openExchanges === 0 ? undefined : exchanged(request)
       const origin = batched ? undefined : originFor(request.url)
       if (request.isProbe && origin?.isProxied) {
         throw new GatewayError('upstream_unreachable', 'The probe would have to go through a proxy.')
