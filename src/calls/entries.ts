@@ -116,12 +116,15 @@ type UsedParts = {
   at: number
 }
 
-function used({ model, target, units, at }: UsedParts): Used {
+/** `parts` become those of the charge. */
+function used(parts: UsedParts): Used {
+  const { target, units } = parts
   const provider = target?.provider.id ?? ''
   const upstream_model = target?.model ?? ''
   if (units === undefined) return { provider, upstream_model, units: NO_UNITS, amount: 0, cost: 0, price: null }
   const bounded = boundedUnits(units)
-  const { amount, cost, price } = chargeOf({ model, target, units: bounded, at })
+  parts.units = bounded
+  const { amount, cost, price } = chargeOf(parts as UsedParts & { units: Units })
   return { provider, upstream_model, units: bounded, amount, cost, price }
 }
 

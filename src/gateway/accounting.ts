@@ -63,6 +63,8 @@ type Accounting = {
   limits: { waiting(): number; budgets(): Iterable<BudgetAccount> }
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. */
   pruneLedger(): Promise<boolean>
+  /** The configuration was replaced. */
+  reloaded(): void
   start(): void
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
@@ -115,7 +117,9 @@ export function createAccounting(parts: AccountingParts): Accounting {
     clock,
     log,
   })
-  const isDurable = () => config().ledger.durable
+  // A reload changes it.
+  const settings = { durable: config().ledger.durable }
+  const isDurable = () => settings.durable
   const directory = join(config().data_dir, 'spool')
   const ledger = createLedger({
     store: store.ledger,
@@ -126,7 +130,7 @@ export function createAccounting(parts: AccountingParts): Accounting {
       now: clock.now,
       onUnreadable: (path, cause) => log.error('spooled ledger entries could not be read', { path }, cause),
     }),
-    settings: config,
+    settings,
     process_id,
     onUsed,
     budgets,
@@ -170,6 +174,9 @@ export function createAccounting(parts: AccountingParts): Accounting {
       const { keep_minutes_days, keep_hours_days, keep_entries_days } = config().ledger
       const keep = { minutes_days: keep_minutes_days, hours_days: keep_hours_days, entries_days: keep_entries_days }
       return store.ledger.prune(keep, unixSeconds(clock))
+    },
+    reloaded() {
+      settings.durable = config().ledger.durable
     },
     start() {
       budgets.start()

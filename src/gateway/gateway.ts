@@ -288,6 +288,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
       await administration.reloaded(live, next)
       live = next
       catalogue.revision.current++
+      accounting.reloaded()
       observation.contents.reloaded()
       mcp.apply()
       Object.assign(settings, next.server)

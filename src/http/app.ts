@@ -59,8 +59,6 @@ type App = {
   close(options: { deadline_ms: number }): Promise<void>
 }
 
-const LOCAL: Peer = { address: '127.0.0.1' }
-
 type Env = { Bindings: { live: Live } }
 
 const BROKEN_ENCODING = /%(?![0-9A-Fa-f]{2})/
@@ -145,7 +143,7 @@ export function createApp({
       return
     }
     if (route.admin) return admitAdmin(context, route.admin)
-    const { caller: known = route.authenticate?.(context) } = context.peer
+    const known = context.peer.caller ?? route.authenticate?.(context)
     const caller = known ?? authenticate(presentedSecret(context.request), context)
     if (caller instanceof Promise) return caller.then((found) => enter(route, context, found))
     enter(route, context, caller)
@@ -248,7 +246,7 @@ export function createApp({
     return matched ? handle(matched, context) : hono.fetch(request, { live: context })
   }
 
-  async function respond(request: Request, peer: Peer = LOCAL): Promise<Response> {
+  async function respond(request: Request, peer: Peer = { address: '127.0.0.1' }): Promise<Response> {
     const context = new Live(request, peer, parts)
     live.add(context)
     onArrival?.(context)

@@ -87,58 +87,57 @@ type Read<Value> = (bytes: Bytes, limits: BodyLimits) => Value
 
 /** What `read` makes of the bytes once all have arrived. Rejects where they take too long or exceed a limit. */
 function arriving<Value>(request: Request, limits: BodyLimits, read: Read<Value>): Promise<Value> {
-  const { promise, resolve, reject } = Promise.withResolvers<Value>()
+  const arrival = new Arrival(limits, read)
   try {
-    const reading = readingOf(request, limits)
-    const time = new ReadingTime(limits, reject)
-    reading.then(
-      (bytes) => {
-        time.stop()
-        try {
-          resolve(read(withinLimit(bytes, limits), limits))
-        } catch (thrown) {
-          reject(thrown)
-        }
-      },
-      (thrown) => {
-        time.stop()
-        reject(thrown)
-      },
-    )
+    arrival.follow(readingOf(request, limits))
   } catch (thrown) {
-    reject(thrown)
+    arrival.failed(thrown)
   }
-  return promise
+  return arrival.result.promise
 }
 
-/** The time that a body may take to arrive. */
-class ReadingTime extends TimeLimited {
+/** A body that arrives, in the time that it may take: one object for each. */
+class Arrival<Value> extends TimeLimited {
   readonly #limits: BodyLimits
-  readonly #reject: (reason: GatewayError) => void
+  readonly #read: Read<Value>
+  readonly result = Promise.withResolvers<Value>()
 
-  constructor(limits: BodyLimits, reject: (reason: GatewayError) => void) {
+  constructor(limits: BodyLimits, read: Read<Value>) {
     super()
     this.#limits = limits
-    this.#reject = reject
-    this.startTimer(limits.clock, limits.seconds * 1000)
+    this.#read = read
+  }
+
+  follow(reading: Promise<Bytes>): void {
+    this.startTimer(this.#limits.clock, this.#limits.seconds * 1000)
+    reading.then(
+      (bytes) => this.#arrived(bytes),
+      (thrown) => this.failed(thrown),
+    )
+  }
+
+  #arrived(bytes: Bytes): void {
+    this.stopTimer()
+    try {
+      if (bytes.length > this.#limits.max_bytes) throw tooLarge(this.#limits.max_bytes)
+      this.result.resolve(this.#read(bytes, this.#limits))
+    } catch (thrown) {
+      this.result.reject(thrown)
+    }
+  }
+
+  failed(thrown: unknown): void {
+    this.stopTimer()
+    this.result.reject(thrown)
   }
 
   protected timeIsUp(): void {
-    this.#reject(tooSlow(this.#limits))
-  }
-
-  stop(): void {
-    this.stopTimer()
+    this.result.reject(tooSlow(this.#limits))
   }
 }
 
 const tooSlow = ({ seconds }: BodyLimits): GatewayError =>
   new GatewayError('request_timeout', `The body did not arrive within ${seconds} s.`)
-
-function withinLimit(bytes: Bytes, { max_bytes }: BodyLimits): Bytes {
-  if (bytes.length > max_bytes) throw tooLarge(max_bytes)
-  return bytes
-}
 
 /** The bytes while they arrive. Throws for what the headers say of them. */
 function readingOf(request: Request, { max_bytes, holder, margin = 0 }: BodyLimits): Promise<Bytes> {

@@ -48,9 +48,15 @@ export function createLog({ clock, level, pretty, write, worker }: LogParts): Lo
     write(text)
   }
   const encode = pretty || jsonLine
+  /** The same object for each line: none keeps it. */
+  const next: LogLine = { now: 0, level, event: '', worker, fields: {} }
   const line = (level: LogLevel, event: string, fields: LogFields = {}, now = clock.now()) => {
     if (LOG_LEVELS.indexOf(level) < floor) return
-    held += encode({ now, level, event, worker, fields })
+    next.now = now
+    next.level = level
+    next.event = event
+    next.fields = fields
+    held += encode(next)
     if (held.length > HOLD_CHARACTERS || level === 'error') return flush()
     if (timed) return
     timed = true
@@ -79,8 +85,9 @@ function jsonLine({ now, level, event, worker, fields }: LogLine): string {
     middle = { event, level, worker, text: `","level":"${level}","event":${JSON.stringify(event)}${process}` }
   }
   const rest = JSON.stringify(fields)
-  const end = rest === '{}' ? '}' : `,${rest.slice(1)}`
-  return `${start.text + millisecond(Math.floor(now) - second * 1000) + middle.text + end}\n`
+  const ms = millisecond(Math.floor(now) - second * 1000)
+  // One text of its parts: each further step would make one that is thrown away.
+  return rest === '{}' ? `${start.text}${ms}${middle.text}}\n` : `${start.text}${ms}${middle.text},${rest.slice(1)}\n`
 }
 
 /** Of the line before: most lines are alike, and many are of one second. */

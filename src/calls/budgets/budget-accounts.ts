@@ -101,8 +101,8 @@ export type BudgetAccounts = {
   /** The accounts of the windows that contain the time; the same array while nothing has changed. */
   of(owner: BudgetOwner, end_user: string | undefined, now_ms: number): readonly BudgetAccount[]
   find(key: Pick<BudgetName, 'account_key' | 'start_ms'>): BudgetAccount | undefined
-  /** Those that a charge counts towards. */
-  chargedBy(charge: Charged): BudgetAccount[]
+  /** Calls the function for each that a charge counts towards. */
+  eachCharged(charge: Charged, work: (account: BudgetAccount, amount: number) => void): void
   all(): IterableIterator<BudgetAccount>
   size(): number
   /** The account of a budget as its owner has it now, where no call says so. */
@@ -115,7 +115,7 @@ export function createBudgetAccounts({ settings, revision }: AccountsParts): Bud
   const accounts = new Map<string, BudgetAccount>()
   /** Increased when an account is forgotten: what was resolved may contain it. */
   let generation = 0
-  const byScope = new Map<string, Set<BudgetAccount>>()
+  const byScope = new Map<string, BudgetAccount[]>()
   const resolved = new WeakMap<BudgetOwner, Map<string | undefined, Resolved>>()
 
   /** A caller that was read before a change, such as that of an open WebSocket, does not restore an old limit. */
@@ -136,8 +136,8 @@ export function createBudgetAccounts({ settings, revision }: AccountsParts): Bud
     const account = newAccount({ name, owner: label, project_id, budget, limit, as_of })
     accounts.set(key, account)
     const same = byScope.get(name.scope_key)
-    if (same) same.add(account)
-    else byScope.set(name.scope_key, new Set([account]))
+    if (same) same.push(account)
+    else byScope.set(name.scope_key, [account])
     return account
   }
 
@@ -201,9 +201,8 @@ export function createBudgetAccounts({ settings, revision }: AccountsParts): Bud
     size: () => accounts.size,
     keep: (name, owner, budget) =>
       accountFor(name, owner, { budget, as_of: accounts.get(keyOf(name))?.as_of ?? Number.NEGATIVE_INFINITY }),
-    chargedBy(charge) {
-      const found: BudgetAccount[] = []
-      if (accounts.size === 0) return found
+    eachCharged(charge, work) {
+      if (accounts.size === 0) return
       // Mostly they are those of the entry before.
       if (!charged || !isOfSameScopes(charge, charged)) scopes = scopesOf(charge)
       charged = charge
@@ -212,17 +211,17 @@ export function createBudgetAccounts({ settings, revision }: AccountsParts): Bud
         if (!ofScope) continue
         for (const account of ofScope) {
           const { start_ms, end_ms } = account.name
-          if (charge.at_ms >= start_ms && charge.at_ms < end_ms) found.push(account)
+          if (charge.at_ms >= start_ms && charge.at_ms < end_ms) work(account, charge.amount ?? 0)
         }
       }
-      return found
     },
     forget(account) {
       generation++
       accounts.delete(keyOf(account.name))
-      const same = byScope.get(account.name.scope_key)
-      same?.delete(account)
-      if (same?.size === 0) byScope.delete(account.name.scope_key)
+      const { scope_key } = account.name
+      const others = byScope.get(scope_key)?.filter((other) => other !== account)
+      if (others?.length) byScope.set(scope_key, others)
+      else byScope.delete(scope_key)
     },
   }
 }

@@ -225,7 +225,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
     for (const charge of charges) {
       const { amount } = charge
       if (!amount || !isOfCall(charge)) continue
-      for (const account of accounts.chargedBy(charge)) work(account, amount)
+      accounts.eachCharged(charge, work)
     }
   }
 

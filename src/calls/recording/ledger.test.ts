@@ -73,7 +73,7 @@ async function setUp({ isSpooled = true, isJournaled = false, isDurable = false,
       ...(isJournaled
         ? { journal: observed(createJournal({ directory: join(directory, 'spool'), now: clock.now, log })) }
         : {}),
-      settings: () => ({ ledger: { durable: isDurable } }),
+      settings: { durable: isDurable },
       clock,
       log,
       onUsed: (token_id) => used.push(token_id),

@@ -44,8 +44,8 @@ type LedgerParts = {
   spool?: Spool
   /** Keeps entries that are not in the store yet, should this process be killed. Not used for those that a call waits for. */
   journal?: Journal
-  /** `durable`: the end of a call waits for its entry. */
-  settings?(): { ledger: { durable: boolean } }
+  /** Whether the end of a call waits for its entry: read each time. */
+  settings?: { readonly durable: boolean }
   clock: Clock
   log: Log
   /** Called for every token that was used. */
@@ -186,7 +186,7 @@ export function createLedger(parts: LedgerParts): Ledger {
 
   /** The open calls that these entries end. */
   const callsOf = (entries: readonly LedgerEntry[], isReplay: boolean): string[] =>
-    isReplay || settings?.().ledger.durable ? entries.flatMap((one) => (one.kind === 'call' ? one.entry_id : [])) : []
+    isReplay || settings?.durable ? entries.flatMap((one) => (one.kind === 'call' ? one.entry_id : [])) : []
 
   /**
    * Entries of a spool reduce no lease: they may be of another process, and what this one has leased is too much then
@@ -268,7 +268,7 @@ export function createLedger(parts: LedgerParts): Ledger {
         return void budgets?.spooled(entries) // held as long as the store is away, and no longer
       }
       queued += entries.length
-      if (settings?.().ledger.durable) return recordDurably(entries)
+      if (settings?.durable) return recordDurably(entries)
       const recorded = { entries, since: clock.steady(), done: undefined, journaled: 0 }
       queue.push(recorded)
       schedule(FLUSH_MILLISECONDS)

@@ -102,15 +102,7 @@ export function createChat({ tokenizer, clock }: { tokenizer: Tokenizer; clock: 
     asksForCost: ({ request }: ChatWork) => request.usage?.include === true,
     policy: 'until_answered' as const,
     leastTokens: ({ request }: ChatWork) => leastTokens(request),
-    estimate: (work: ChatWork, model: CatalogueModel) =>
-      estimateChat(
-        {
-          requests: [work.request],
-          body_bytes: work.input.body_bytes,
-          passthroughRequest: work.input.passthroughRequest,
-        },
-        model,
-      ),
+    estimate: (work: ChatWork, model: CatalogueModel) => estimateChat([work.request], model, work.input),
     facts: ({ request }: ChatWork) => chatFacts([request]),
     affinity: ({ request }: ChatWork, { caller }: Call, sticky: 'conversation' | 'prefix') =>
       affinityOf(request, caller.token_id, sticky),

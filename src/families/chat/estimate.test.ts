@@ -14,7 +14,7 @@ const of = (
   more: Partial<ChatRequest> = {},
   limits: Partial<Parameters<typeof estimateChat>[1]> = {},
   body_bytes?: number,
-) => estimateChat({ requests: [request(more)], body_bytes }, { ...model, ...limits })
+) => estimateChat([request(more)], { ...model, ...limits }, { body_bytes })
 
 describe('the input that is expected', () => {
   it('is a token for four bytes, of the texts or of the body', () => {
@@ -109,10 +109,7 @@ describe('the output', () => {
 })
 
 it('the estimate of several prompts is their sum', () => {
-  const { most, expected } = estimateChat(
-    { requests: [request({ max_tokens: 10 }), request({ max_tokens: 20 })] },
-    model,
-  )
+  const { most, expected } = estimateChat([request({ max_tokens: 10 }), request({ max_tokens: 20 })], model)
   expect([most.input_tokens, most.output_tokens]).toEqual([2 * (400 + MESSAGE) + AROUND, 30])
   expect([expected.input_tokens, expected.output_tokens]).toEqual([200, 30])
 })

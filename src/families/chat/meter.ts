@@ -157,24 +157,27 @@ type EstimatedBody = {
 }
 
 type Estimated = {
-  /** Sent together, such as the prompts of one text completion. */
-  requests: readonly ChatRequest[]
   /** Of the JSON body, where it contains all of the request; undefined: the texts are measured. */
   body_bytes?: number | undefined
   passthroughRequest?: EstimatedBody | undefined
 }
 
-/** No token is shorter than a byte, so the bytes of the text bound its tokens. */
+/**
+ * No token is shorter than a byte, so the bytes of the text bound its tokens. `requests`: sent together, such as the prompts of
+ * one text completion.
+ */
 export function estimateChat(
-  { requests, body_bytes, passthroughRequest }: Estimated,
+  requests: readonly ChatRequest[],
   { limits, context_tokens }: Pick<CatalogueModel, 'limits' | 'context_tokens'>,
+  { body_bytes, passthroughRequest }: Estimated = {},
 ): Estimate {
-  const input: Input = { bytes: 0, media_bytes: 0, media: 0, most_media: 0, audio: 0, around: 0, isKeptAnHour: false }
+  input.bytes = input.media_bytes = input.media = input.most_media = input.audio = input.around = 0
+  input.isKeptAnHour = false
   let output = 0
   let most_output = 0
   let hasAudioOutput = false
   for (const request of requests) {
-    addInput(input, request, body_bytes === undefined)
+    addInput(request, body_bytes === undefined)
     const { n = 1, max_tokens, modalities } = request
     const limit = max_tokens ?? limits.max_tokens?.maximum ?? context_tokens ?? UNLIMITED_OUTPUT_TOKENS
     output += n * Math.min(max_tokens ?? USUAL_OUTPUT_TOKENS, USUAL_OUTPUT_TOKENS)
@@ -182,7 +185,7 @@ export function estimateChat(
     hasAudioOutput ||= modalities?.includes('audio') === true
   }
   const system = passthroughRequest?.clientBody.system
-  if (Array.isArray(system) && passthroughRequest?.mayPass) noteCacheTime(input, system)
+  if (Array.isArray(system) && passthroughRequest?.mayPass) noteCacheTime(system)
   // Only the provider understands all of such a request.
   if (passthroughRequest?.refusal && body_bytes === undefined) input.bytes = jsonSize(passthroughRequest.body)
   const bytes = body_bytes === undefined ? input.bytes : Math.max(0, body_bytes - input.media_bytes)
@@ -225,25 +228,36 @@ type Input = {
   isKeptAnHour: boolean
 }
 
-function addInput(input: Input, request: ChatRequest, isMeasured: boolean): void {
+/** Of the request at hand: an estimate waits for nothing. */
+const input: Input = {
+  bytes: 0,
+  media_bytes: 0,
+  media: 0,
+  most_media: 0,
+  audio: 0,
+  around: 0,
+  isKeptAnHour: false,
+}
+
+function addInput(request: ChatRequest, isMeasured: boolean): void {
   const { messages, response_format } = request
   input.around += messages.length * MOST_TOKENS_OF_A_MESSAGE
   for (const { content, reasoning_content, tool_calls } of messages) {
-    if (Array.isArray(content)) for (const part of content) addPart(input, part, isMeasured)
+    if (Array.isArray(content)) for (const part of content) addPart(part, isMeasured)
     else if (isMeasured && content) input.bytes += Buffer.byteLength(content)
     if (!isMeasured) continue
     if (reasoning_content) input.bytes += Buffer.byteLength(reasoning_content)
     if (tool_calls) input.bytes += jsonSize(tool_calls)
   }
   const tools: readonly object[] | undefined = request.tools ?? request.functions
-  if (tools) for (const tool of tools) noteCacheTime(input, tool)
+  if (tools) for (const tool of tools) noteCacheTime(tool)
   if (!isMeasured) return
   if (tools && tools.length > 0) input.bytes += jsonSize(tools)
   if (response_format?.type === 'json_schema') input.bytes += jsonSize(response_format)
 }
 
-function addPart(input: Input, part: ContentPart, isMeasured: boolean): void {
-  noteCacheTime(input, part)
+function addPart(part: ContentPart, isMeasured: boolean): void {
+  noteCacheTime(part)
   if (part.type === 'text' || part.type === 'refusal') {
     if (isMeasured) input.bytes += Buffer.byteLength(part.type === 'text' ? part.text : part.refusal)
     return
@@ -266,8 +280,8 @@ function addPart(input: Input, part: ContentPart, isMeasured: boolean): void {
 }
 
 /** As the Messages API has it; other providers pass it on to that API. */
-function noteCacheTime(input: Input, block: unknown): void {
-  if (Array.isArray(block)) for (const one of block) noteCacheTime(input, one)
+function noteCacheTime(block: unknown): void {
+  if (Array.isArray(block)) for (const one of block) noteCacheTime(one)
   else if (typeof block === 'object' && block !== null && 'cache_control' in block) {
     const { cache_control } = block as { cache_control?: { ttl?: unknown } | null }
     if (cache_control?.ttl !== undefined && cache_control.ttl !== '5m') input.isKeptAnHour = true

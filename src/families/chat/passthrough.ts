@@ -22,6 +22,8 @@ import { awaitFirstPart, type ResponseContext, ResponseParts, translated, type W
 /** A header value that may be sent to a provider: names, dates and lists of them. */
 const HEADER_VALUE = /^[\w.,; =:/+-]{1,1000}$/
 
+const NO_HEADERS: Record<string, string> = Object.freeze({})
+
 type Body = Readonly<Record<string, unknown>>
 
 type PassthroughSource = {
@@ -65,11 +67,14 @@ export class PassthroughRequest {
 
   get headers(): Record<string, string> {
     if (this.#headers) return this.#headers
-    this.#headers = {}
+    let headers: Record<string, string> | undefined
     for (const name of this.passthrough.headers) {
       const value = this.#client.header(name)
-      if (value !== null && HEADER_VALUE.test(value)) this.#headers[name] = value
+      if (value === null || !HEADER_VALUE.test(value)) continue
+      headers ??= {}
+      headers[name] = value
     }
+    this.#headers = headers ?? NO_HEADERS
     return this.#headers
   }
 }

@@ -86,11 +86,18 @@ export function createTextCompletions(chat: Chat, clock: Clock): TextCompletions
     meter: ({ parts, model }: Work) =>
       meterOf(
         parts.map((part) => chat.whole.meter(part)),
-        (at) => estimateChat({ requests: parts.slice(at, at + 1).map(({ request }) => request) }, model).most,
+        (at) =>
+          estimateChat(
+            parts.slice(at, at + 1).map(({ request }) => request),
+            model,
+          ).most,
       ),
     policy: chat.whole.policy,
     estimate: ({ parts }: Work, model: CatalogueModel) =>
-      estimateChat({ requests: parts.map(({ request }) => request) }, model),
+      estimateChat(
+        parts.map(({ request }) => request),
+        model,
+      ),
     guarded: {
       input: ({ parts }: Work, call: Call) => parts.flatMap((part) => chat.whole.guarded?.input(part, call) ?? []),
     },

@@ -98,11 +98,23 @@ function addOpenaiHeaders(headers: Headers, statuses: readonly LimitStatus[]): v
   for (const status of statuses) {
     const names = OPENAI_NAMES[status.unit]
     if (names === undefined) continue
-    headers[names.limit] = String(status.limit)
+    headers[names.limit] = limitText(status.limit)
     headers[names.remaining] = String(status.remaining)
     headers[names.reset] = durationText(status.reset_ms)
   }
 }
+
+/** Limits are few: their texts are not made for each response. */
+function limitText(limit: number): string {
+  let text = limitTexts.get(limit)
+  if (text !== undefined) return text
+  text = String(limit)
+  if (limitTexts.size < MAX_TEXTS) limitTexts.set(limit, text)
+  return text
+}
+
+const limitTexts = new Map<number, string>()
+const MAX_TEXTS = 1_000
 
 /** Times in RFC 3339. */
 function addAnthropicHeaders(headers: Headers, statuses: readonly LimitStatus[], clock: Clock): void {
