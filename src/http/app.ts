@@ -40,8 +40,7 @@ type AppParts = {
   onArrival?: ((context: Context) => void) | undefined
   /** Called for each request of a known caller before its route is. Throws GatewayError. */
   readOptions?(context: Context, settings: ServerSettings): void
-  /** Marks calls whose contents are recorded, after that. Throws GatewayError. */
-  contents?: { readonly mayRecord: boolean; admit(context: Context): void }
+  contents?: { readonly mayRecord: boolean; admit(context: Context): void } // the same, after it: what is recorded
   /** Sets further headers of a response. */
   addHeaders?(headers: Record<string, string>, context: Context): void
 }
