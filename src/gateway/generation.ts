@@ -8,10 +8,12 @@ import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
 import { type Batches, createBatches } from '../families/batches/batches.ts'
+import { createUploadCheck } from '../families/batches/check-upload.ts'
 import type { CallRoute } from '../families/batches/parts.ts'
 import { batchEnd } from '../families/batches/views.ts'
 import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
+import type { UploadParts } from '../families/files/routes/upload-form.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
 import type { StoreImages } from '../families/images/image-routes.ts'
 import { createImages, type Images } from '../families/images/images.ts'
@@ -81,6 +83,7 @@ type FileRouteParts = {
   quota: StorageQuota
   projectQuota: StorageQuota
   fileSettings(): FileSettings
+  checkBatch: UploadParts['checkBatch']
 }
 
 export type Generation = {
@@ -197,7 +200,8 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     crashHook: crashHook ?? (() => {}),
   })
   const served = { images, storeImages, realtimeSecret, tasks, outputs, batches, fileStore: files }
-  const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles }
+  const checkBatch = (caller: Caller) => createUploadCheck({ caller, catalogue })
+  const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles, checkBatch }
   return { files, outputs, tasks, webhooks, batches, sweepFiles: tokenFiles.sweep, routeParts }
 }
 

@@ -1,5 +1,6 @@
 /** Reads a form part by part while it arrives (RFC 7578), so that a file of it is never in memory as a whole. */
 import type { Clock } from '../kit/clock.ts'
+import { freeBytes } from '../kit/free-bytes.ts'
 import { GatewayError } from '../spec/error.ts'
 import { wrongType } from './body.ts'
 import {
@@ -22,7 +23,7 @@ type FormStreamLimits = {
   clock: Clock
 }
 
-/** A part whose bytes must be read before the next part is asked for. */
+/** A part whose bytes must be read before the next part is asked for, and each piece used before the next one. */
 export type StreamedPart = PartHeaders & { bytes(): AsyncGenerator<Uint8Array> }
 
 const LINE = Buffer.from('\r\n')
@@ -77,6 +78,8 @@ async function* partsOf(source: FormSource, boundary: string): AsyncGenerator<St
 class FormSource {
   /** Bytes that have arrived and are not used yet. */
   held: Buffer = Buffer.alloc(0)
+  /** The whole of what `held` is the rest of. */
+  #whole = this.held
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   readonly #limits: FormStreamLimits
   readonly #until_ms: number
@@ -134,8 +137,12 @@ class FormSource {
     if (!piece) throw brokenForm(EARLY)
     this.#received += piece.length
     if (this.#received > this.#limits.max_bytes) throw tooLarge(this.#limits)
+    const used = this.#whole
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
-    this.held = this.held.length === 0 ? bytes : Buffer.concat([this.held, bytes])
+    this.#whole = this.held.length === 0 ? bytes : Buffer.concat([this.held, bytes])
+    this.held = this.#whole
+    freeBytes(used)
+    if (this.#whole !== bytes) freeBytes(piece)
   }
 
   async #next(): Promise<Uint8Array | undefined> {

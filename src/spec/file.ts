@@ -44,7 +44,8 @@ export const FileObject = Type.Object(
     expires_at: Type.Optional(Type.Integer()),
     filename: Type.String(),
     purpose: Type.Enum([...STORED_PURPOSES]),
-    status: Type.Enum(['processed']),
+    status: Type.Enum(['processed', 'error'], { description: '`error`: a batch of this file would fail.' }),
+    status_details: Type.Optional(Type.String({ description: 'The first problems; not in lists.' })),
   },
   { title: 'File' },
 )

@@ -151,7 +151,7 @@ async function addTo(url: string, project_id: string, token_id: string): Promise
     ids.webhook = `evt_${at}`
   }
   await store.batches.add({ ...BATCH, token_id, project_id })
-  const bytes = { filename: 'a.jsonl', content_type: 'application/jsonl', bytes: 1, output_key: 'none' }
+  const bytes = { filename: 'a.jsonl', content_type: 'application/jsonl', bytes: 1, output_key: 'none', problems: null }
   const file = { file_id: 'file-gh0000000000000000000000aa', token_id, project_id, created_at: NOW, expires_at: null }
   await store.files.begin({ ...file, ...bytes, purpose: '' })
   await store.files.finish({ ...file, ...bytes, purpose: 'batch' })

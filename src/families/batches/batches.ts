@@ -7,9 +7,11 @@ import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
 import { callbackOf } from '../tasks/callback.ts'
+import { knownProblems } from './check-upload.ts'
 import { estimateBatch } from './estimate.ts'
 import { type BatchParts, createSlots, partsStream, secondsOf } from './parts.ts'
 import { runBatch } from './run-batch.ts'
+import { fail } from './validate.ts'
 
 type NewBatch = {
   batch_id: string
@@ -20,6 +22,8 @@ type NewBatch = {
   callback_url?: string | undefined
   /** How many lines it has; 0: not known yet. */
   total: number
+  /** Of its input, where it was uploaded. */
+  file?: FileRow
 }
 
 export type Batches = {
@@ -150,7 +154,7 @@ export function createBatches(parts: BatchParts): Batches {
       )
     },
 
-    async create({ batch_id, api, endpoint, caller, request, callback_url, total }) {
+    async create({ batch_id, api, endpoint, caller, request, callback_url, total, file }) {
       const callback = callbackOf(
         { ...(callback_url !== undefined && { callback_url }) },
         { callback_origins: parts.callback_origins() },
@@ -166,8 +170,10 @@ export function createBatches(parts: BatchParts): Batches {
       crashHook('batch: before the row')
       await store.add(batch)
       crashHook('batch: after the row')
+      const known = file && knownProblems(file, { endpoint, caller, catalogue: parts.catalogue })
+      const failed = known && { ...batch, ...(await fail(parts, batch, known)) }
       loop.wake()
-      return batch
+      return failed ?? batch
     },
 
     estimate: (batch, file, signal) =>

@@ -5,8 +5,8 @@ import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchLine, BatchPause, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
+import { oneLine } from './lines.ts'
 import type { CallRoute, ClaimedBatch, LineCall, LineResponse } from './parts.ts'
-import { oneLine } from './validate.ts'
 
 /**
  * `ended`: the line has its result. `later`: nothing was sent, and the batch pauses. `interrupted`: the process is being

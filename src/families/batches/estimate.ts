@@ -4,12 +4,12 @@ import type { Caller } from '../../spec/token.ts'
 import type { Batch } from '../../store/batches/batch-store.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
 import { estimateLine } from './call-line.ts'
+import { linesOf } from './lines.ts'
 import type { BatchParts } from './parts.ts'
-import { createLineCheck, linesOf, MOST, MOST_LINE_BYTES } from './validate.ts'
+import { createLineCheck, MOST, MOST_LINE_BYTES, MOST_PROBLEMS, tooMany } from './validate.ts'
 
 /** The first lines are priced each as a call; the others by their length. */
 const PRICED_LINES = 1_000
-const MOST_PROBLEMS = 100
 const NANO = 1e9
 
 type Estimating = { batch: Batch; file: FileRow; caller: Caller; currency: string; signal: AbortSignal }
@@ -56,14 +56,7 @@ export async function estimateBatch(
       sums.lowest += found.lowest ?? 0
       sums.highest += found.highest ?? 0
     }
-  const { lines } = MOST[api]
-  if (total > lines)
-    problems.unshift({
-      code: 'too_many_tasks',
-      message: `A batch may have at most ${lines} lines.`,
-      param: null,
-      line: null,
-    })
+  if (total > MOST[api].lines) problems.unshift(tooMany(api))
   const scale = priced_bytes === 0 ? 0 : valid_bytes / priced_bytes
   const amount = (nano: number) => (isKnown ? Math.round(nano * scale) / NANO : null)
   return {

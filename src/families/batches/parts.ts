@@ -1,5 +1,6 @@
 /** Shares among the steps of a batch its parts, its progress, its input, the slots of its calls, and the files that hold its results. */
 import type { Clock } from '../../kit/clock.ts'
+import { freeBytes } from '../../kit/free-bytes.ts'
 import type { Log } from '../../kit/log.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
@@ -134,6 +135,7 @@ export async function inputStream(
 /** Of 2 MiB; a batch is claimed some ten thousand times at most, and the number has 31 bits. */
 const PARTS_OF_CLAIM = 10_000
 const PART_BYTES = 2 * 1024 * 1024
+const LINES_PER_PIECE = 100
 const TYPE = 'application/jsonl'
 const KINDS: readonly ResultKind[] = ['output', 'error']
 
@@ -153,12 +155,20 @@ export async function storeParts(claimed: ClaimedBatch, { all }: { all: boolean 
       const last = (await store.parts(batch_id, kind)).at(-1)?.part ?? 0
       // Each claim has numbers of its own: what one that was lost still writes must not replace a part of the next.
       const part = Math.max(last, batch.fence * PARTS_OF_CLAIM) + 1
-      const bytes = Buffer.from(results.map(({ text }) => `${text}\n`).join(''))
-      const body = new Blob([bytes]).stream()
+      let bytes = 0
+      async function* pieces() {
+        for (let at = 0; at < results.length; at += LINES_PER_PIECE) {
+          const some = results.slice(at, at + LINES_PER_PIECE)
+          const piece = Buffer.from(some.map(({ text }) => `${text}\n`).join(''))
+          bytes += piece.length
+          yield piece
+          freeBytes(piece)
+        }
+      }
       const key = partKeyOf(batch_id, { kind, part })
-      await fileStore.write(key, { content_type: TYPE, body }, signal)
+      await fileStore.write(key, { content_type: TYPE, body: streamOf(pieces()) }, signal)
       crashHook('batch: part written')
-      const place = { kind, part, lines: results.length, bytes: bytes.length }
+      const place = { kind, part, lines: results.length, bytes }
       const lines = results.map(({ line }) => line)
       if (!(await store.moved(batch, place, lines))) return void (await fileStore.remove(key))
       crashHook('batch: part noted')

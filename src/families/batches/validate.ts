@@ -1,11 +1,12 @@
-/** Checks the input of a batch before any line is called: which endpoints there are, where each line lies, and what is wrong with it. */
+/** Checks the input of a batch before any line is called: which endpoints there are, and what is wrong with each line. */
 import { isRecord } from '../../kit/json.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { BatchApi, BatchProblem, NewLine } from '../../store/batches/batch-store.ts'
-import { type ClaimedBatch, endingOf, inputStream, secondsOf } from './parts.ts'
+import type { Batch, BatchApi, BatchProblem, NewLine } from '../../store/batches/batch-store.ts'
+import { linesOf, type RawLine, withoutLongStrings } from './lines.ts'
+import { type BatchParts, type ClaimedBatch, endingOf, inputStream, secondsOf } from './parts.ts'
 
 export const BATCH_ENDPOINTS = {
   '/v1/chat/completions': 'chatcompat',
@@ -39,70 +40,11 @@ export const MOST: Record<BatchApi, { lines: number; bytes: number; custom_id: R
 /** The largest body of one call: that of its route is checked when it is called. */
 export const MOST_LINE_BYTES = 32 * 1024 * 1024
 
-/** `line` counts from 1. `bytes` is empty where the line is longer than the limit; `length` is what it has. */
-type RawLine = { line: number; offset: number; length: number; bytes: Uint8Array }
-
-const NEWLINE = 0x0a
-const RETURN = 0x0d
-
-/** The lines of each piece of the body together; blank lines are left out. */
-export async function* linesOf(
-  body: ReadableStream<Uint8Array>,
-  { max_line_bytes }: { max_line_bytes: number },
-): AsyncGenerator<RawLine[]> {
-  let held: Uint8Array[] = []
-  let held_bytes = 0
-  let line = 1
-  let offset = 0
-
-  function take(end: Uint8Array): RawLine | undefined {
-    const length = held_bytes + end.length
-    const isTooLong = length > max_line_bytes
-    const whole = isTooLong ? NOTHING : held.length === 0 ? end : Buffer.concat([...held, end])
-    const bytes = whole.at(-1) === RETURN ? whole.subarray(0, -1) : whole
-    const found = { line, offset, length: isTooLong ? length : bytes.length, bytes }
-    held = []
-    held_bytes = 0
-    line++
-    offset += length + 1
-    return isTooLong || !isBlank(bytes) ? found : undefined
-  }
-
-  for await (const piece of body) {
-    const lines: RawLine[] = []
-    let start = 0
-    for (let at = piece.indexOf(NEWLINE); at !== -1; at = piece.indexOf(NEWLINE, start)) {
-      const found = take(piece.subarray(start, at))
-      if (found) lines.push(found)
-      start = at + 1
-    }
-    const rest = piece.subarray(start)
-    held_bytes += rest.length
-    // The rest of a line that is too long is counted only.
-    if (held_bytes > max_line_bytes) held = []
-    else if (rest.length > 0) held.push(rest.slice())
-    if (lines.length > 0) yield lines
-  }
-  if (held_bytes > 0) {
-    const found = take(NOTHING)
-    if (found) yield [found]
-  }
-}
-
-const NOTHING = new Uint8Array(0)
-
-const isBlank = (bytes: Uint8Array): boolean => {
-  for (const byte of bytes) if (byte !== 0x20 && byte !== 0x09 && byte !== RETURN) return false
-  return true
-}
-
-/** A text on one line: outside of its strings JSON may be broken over lines, and inside of them it cannot be. */
-export const oneLine = (json: string): string => (/[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json)
-
 type Problem = Omit<BatchProblem, 'line'>
 type CheckParts = {
   api: BatchApi
-  endpoint: string
+  /** Absent: that of the first line that names one. */
+  endpoint?: string
   caller: Caller
   catalogue: Pick<Catalogue, 'require'>
   /** False: models were checked before. Default true. */
@@ -116,12 +58,21 @@ type LineCheck = {
   hasNative(): boolean
   /** The model of the lines, where all have the same. */
   model(): string | undefined
+  endpoint(): string | undefined
+  /** The first models that were refused; null: none was named. */
+  refused(): (string | null)[]
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-export function createLineCheck({ api, endpoint, caller, catalogue, checks_models = true }: CheckParts): LineCheck {
+export function createLineCheck({
+  api,
+  endpoint: given,
+  caller,
+  catalogue,
+  checks_models = true,
+}: CheckParts): LineCheck {
   const seen = new Set<string>()
+  const refused = new Set<string | null>()
+  let endpoint = given
   let hasNative = false
   /** What is wrong with each model that was named; undefined: nothing. */
   const models = new Map<string | undefined, Problem | undefined>()
@@ -129,12 +80,13 @@ export function createLineCheck({ api, endpoint, caller, catalogue, checks_model
 
   function modelProblem(model: string | undefined): Problem | undefined {
     try {
-      const chosen = catalogue.require(model, familyOf(endpoint), caller)
+      const chosen = catalogue.require(model, familyOf(endpoint ?? ''), caller)
       if (chosen.model.has_native_batches) hasNative = true
       return undefined
     } catch (thrown) {
       if (!(thrown instanceof GatewayError)) throw thrown
       if (!checks_models) return undefined
+      if (refused.size < MOST_PROBLEMS) refused.add(model?.slice(0, MOST_NAME_CHARACTERS) ?? null)
       return { code: thrown.code, message: thrown.message, param: `${body_name}.model` }
     }
   }
@@ -171,6 +123,9 @@ export function createLineCheck({ api, endpoint, caller, catalogue, checks_model
     if (method === undefined) return missing('method')
     if (method !== 'POST') return invalid('"method" must be "POST".', 'method')
     if (url === undefined) return missing('url')
+    if (typeof url === 'string' && Object.hasOwn(BATCH_ENDPOINTS, url)) endpoint ??= url
+    if (endpoint === undefined)
+      return invalid(`"url" must be one of ${Object.keys(BATCH_ENDPOINTS).join(', ')}.`, 'url')
     if (url === endpoint) return undefined
     const message = `"url" must be ${endpoint}, the endpoint of the batch.`
     return { code: 'url_mismatch', message, param: 'url' }
@@ -189,22 +144,29 @@ export function createLineCheck({ api, endpoint, caller, catalogue, checks_model
         (api === 'openai' ? targetProblem(value) : undefined) ??
         (body === undefined ? missing(body_name) : undefined) ??
         (isRecord(body) ? bodyProblem(body) : invalid(`"${body_name}" must be an object.`, body_name))
-      if (typeof value.custom_id === 'string' && seen.size < MOST[api].lines) seen.add(value.custom_id)
-      return problem ?? String(value.custom_id)
+      const { custom_id } = value
+      // One of another form is a problem already, and may be long.
+      if (typeof custom_id === 'string' && MOST[api].custom_id.test(custom_id) && seen.size < MOST[api].lines)
+        seen.add(custom_id)
+      return problem ?? String(custom_id)
     },
     hasNative: () => hasNative,
     model() {
       const [first] = models.keys()
       return models.size === 1 ? first : undefined
     },
+    endpoint: () => endpoint,
+    refused: () => [...refused],
   }
 }
 
 const MOST_MODELS = 1_000
+/** No model has a longer name. */
+const MOST_NAME_CHARACTERS = 300
 
 function parse(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(utf8.decode(bytes))
+    return JSON.parse(withoutLongStrings(bytes) ?? '')
   } catch {
     return undefined
   }
@@ -218,23 +180,31 @@ const missing = (param: string): Problem => ({
 const invalid = (message: string, param: string): Problem => ({ code: 'invalid_value', message, param })
 
 /** As OpenAI documents `errors`: the first ones. */
-const MOST_PROBLEMS = 100
+export const MOST_PROBLEMS = 100
 const LINES_PER_WRITE = 1_000
+
+export const tooMany = (api: BatchApi): BatchProblem => ({
+  code: 'too_many_tasks',
+  message: `A batch may have at most ${MOST[api].lines} lines.`,
+  param: null,
+  line: null,
+})
+export const NO_LINES: BatchProblem = {
+  code: 'empty_file',
+  message: 'The input has no lines.',
+  param: null,
+  line: null,
+}
 
 type Read = { total: number; problems: BatchProblem[]; model: string | undefined; hasNative?: boolean }
 
 /** `lost`: the claim is. */
 export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed' | 'lost'> {
-  const { batch, store, clock, log, crashHook } = claimed
+  const { batch, store, clock, crashHook } = claimed
   const read = await readLines(claimed)
   if (!read) return 'lost'
   const now = secondsOf(clock.now())
-  if (read.problems.length > 0) {
-    const progress = { ...batch.progress, problems: read.problems, ended_at: now }
-    log.info('batch failed', { batch_id: batch.batch_id, token_id: batch.token_id, lines: read.total })
-    const change = { status: 'failed', progress, total: read.total, due_ms: clock.now(), release: true } as const
-    return (await store.save(batch, { ...change, ...endingOf(claimed) })) ? 'failed' : 'lost'
-  }
+  if (read.problems.length > 0) return (await fail(claimed, batch, read)) ? 'failed' : 'lost'
   const { model, hasNative } = read
   const found = { ...(model !== undefined && { model }), ...(!hasNative && { is_ordered: true as const }) }
   const progress = { ...batch.progress, in_progress_at: now, ...found }
@@ -246,6 +216,20 @@ export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed
   batch.status = isSaved ? 'in_progress' : 'cancelling'
   crashHook('batch: validated')
   return 'ready'
+}
+
+/** Ends a batch of which nothing was executed. The change; undefined: somebody else has claimed it. */
+export async function fail(
+  { store, clock, log }: Pick<BatchParts, 'store' | 'clock' | 'log'>,
+  batch: Batch,
+  { total, problems }: Pick<Read, 'total' | 'problems'>,
+) {
+  const progress = { ...batch.progress, problems, ended_at: secondsOf(clock.now()) }
+  const change = { status: 'failed', progress, total } as const
+  const released = { due_ms: clock.now(), release: true, ...endingOf({ batch, clock }) } as const
+  if (!(await store.save(batch, { ...change, ...released }))) return undefined
+  log.info('batch failed', { batch_id: batch.batch_id, token_id: batch.token_id, lines: total })
+  return change
 }
 
 /** Undefined: the claim is lost. */
@@ -268,13 +252,12 @@ async function readLines(claimed: ClaimedBatch): Promise<Read | undefined> {
   const { catalogue } = claimed
   const lines = createLineCheck({ api, endpoint, caller, catalogue, checks_models: api === 'openai' })
   const problems: BatchProblem[] = []
-  let found: NewLine[] = []
+  const found: NewLine[] = []
   let total = 0
   for await (const piece of linesOf(input, { max_line_bytes: MOST_LINE_BYTES })) {
     signal.throwIfAborted()
     for (const raw of piece) {
-      if (++total > MOST[api].lines)
-        return failed('too_many_tasks', `A batch may have at most ${MOST[api].lines} lines.`)
+      if (++total > MOST[api].lines) return { total: 0, problems: [tooMany(api)], model: undefined }
       const checked = lines.check(raw)
       if (typeof checked !== 'string') {
         if (problems.length < MOST_PROBLEMS) problems.push({ ...checked, line: raw.line })
@@ -282,12 +265,12 @@ async function readLines(claimed: ClaimedBatch): Promise<Read | undefined> {
         found.push({ line: raw.line, offset: raw.offset, bytes: raw.length, custom_id: checked })
       }
     }
-    if (found.length < LINES_PER_WRITE) continue
-    if (!(await store.addLines(batch, found))) return undefined
-    crashHook('batch: lines added')
-    found = []
+    while (found.length >= LINES_PER_WRITE) {
+      if (!(await store.addLines(batch, found.splice(0, LINES_PER_WRITE)))) return undefined
+      crashHook('batch: lines added')
+    }
   }
-  if (total === 0) return failed('empty_file', 'The input has no lines.')
+  if (total === 0) return { total, problems: [NO_LINES], model: undefined }
   if (problems.length === 0 && found.length > 0) {
     if (!(await store.addLines(batch, found))) return undefined
     crashHook('batch: lines added')

@@ -49,7 +49,10 @@ export type Files = {
 type FileUpload = {
   begin(owner: FileOwner, content_type: string, filename: string): Promise<FileRow>
   receive(started: FileRow, body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<number>
-  finish(written: Written, file: Pick<NewFile, 'purpose' | 'expires_at'>): Promise<FileRow>
+  finish(
+    written: Written,
+    file: Pick<NewFile, 'purpose' | 'expires_at'> & Partial<Pick<FileRow, 'problems'>>,
+  ): Promise<FileRow>
   discard(started: FileRow): Promise<void>
 }
 
@@ -101,6 +104,7 @@ export function createFiles(parts: FilesParts): Files {
       created_at: now(),
       expires_at: now() + PENDING_SECONDS,
       output_key: `${file_id}/${randomAlphanumerics(12)}`,
+      problems: null,
     }
   }
 
@@ -124,8 +128,8 @@ export function createFiles(parts: FilesParts): Files {
         stop.cancel()
       }
     },
-    async finish({ started, bytes }, { purpose, expires_at = expiryOf(started, purpose) }) {
-      const file = { ...started, bytes, purpose, expires_at }
+    async finish({ started, bytes }, { purpose, expires_at = expiryOf(started, purpose), problems = null }) {
+      const file = { ...started, bytes, purpose, expires_at, problems }
       if (!(await store.finish(file)))
         throw new Error(`The file ${file.file_id} was written by another process, or too slowly.`)
       const amount = { rows: 1, bytes }

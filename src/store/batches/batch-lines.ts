@@ -1,5 +1,5 @@
 /** The lines of batches and their results in the database. */
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
 import { chunks } from '../tasks/task-sql.ts'
@@ -18,8 +18,10 @@ const LOOSE = sql<boolean>`result is not null`
 
 /** Results of one read; few are as small. */
 const MOST_PER_READ = 2_000
+const LINES_PER_UPDATE = 100
 
 type Claimed = Pick<Batch, 'batch_id' | 'fence'>
+type Ending = { line: number; result?: LineResult }
 type Lines = Omit<
   BatchStore,
   | 'add'
@@ -49,6 +51,27 @@ export function batchLines(engine: Engine): Lines {
       if (!(await claimedRow(engine, rows, batch))) return false
       await work(rows)
       return true
+    })
+
+  /** Lines in this state get their results; those without one wait again. One statement has many: thousands of them are a burden. */
+  const endLines = (batch: Claimed, results: readonly Ending[], isInState: RawBuilder<unknown>) =>
+    owned(batch, async (rows) => {
+      const closed: LineResult[] = []
+      for (const some of chunks([...results], LINES_PER_UPDATE)) {
+        const given = some.map(
+          ({ line, result }) =>
+            sql`(cast(${line} as integer), cast(${result?.kind ?? null} as text), cast(${result?.text ?? null} as text))`,
+        )
+        const ended = await sql<{ line: number }>`
+          with given (number, new_kind, new_result) as (values ${sql.join(given)})
+          update batch_lines set kind = new_kind, result = new_result,
+            state = case when new_kind is null then ${sql.lit(WAITS)} else ${sql.lit(ENDED)} end
+          from given where batch_id = ${batch.batch_id} and line = number and ${isInState}
+          returning line`.execute(rows)
+        const numbers = new Set(ended.rows.map(({ line }) => line))
+        for (const { line, result } of some) if (result && numbers.has(line)) closed.push(result)
+      }
+      await count(rows, batch.batch_id, closed)
     })
 
   return {
@@ -135,21 +158,7 @@ export function batchLines(engine: Engine): Lines {
           .execute(),
       ),
 
-    close: (batch, results) =>
-      owned(batch, async (rows) => {
-        const closed: LineResult[] = []
-        for (const { line, result } of results) {
-          const ended = await rows
-            .updateTable('batch_lines')
-            .set({ state: ENDED, kind: result.kind, result: result.text })
-            .where('batch_id', '=', batch.batch_id)
-            .where('line', '=', line)
-            .where(OPEN)
-            .executeTakeFirst()
-          if (ended.numUpdatedRows > 0n) closed.push(result)
-        }
-        await count(rows, batch.batch_id, closed)
-      }),
+    close: (batch, results) => endLines(batch, results, OPEN),
 
     async loose(batch_id) {
       const { lines, bytes } = await db
@@ -237,22 +246,7 @@ export function batchLines(engine: Engine): Lines {
       return found
     },
 
-    closeOrdered: (batch, results) =>
-      owned(batch, async (rows) => {
-        const closed: LineResult[] = []
-        for (const { line, result } of results) {
-          const set = result ? { state: ENDED, kind: result.kind, result: result.text } : { state: WAITS }
-          const ended = await rows
-            .updateTable('batch_lines')
-            .set(set)
-            .where('batch_id', '=', batch.batch_id)
-            .where('line', '=', line)
-            .where('state', '=', ORDERED)
-            .executeTakeFirst()
-          if (result && ended.numUpdatedRows > 0n) closed.push(result)
-        }
-        await count(rows, batch.batch_id, closed)
-      }),
+    closeOrdered: (batch, results) => endLines(batch, results, sql`state = ${ORDERED}`),
 
     async deleteLines(batch_id, limit) {
       return write(async (rows) => {

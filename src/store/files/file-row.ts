@@ -17,6 +17,8 @@ export type FileRow = {
   expires_at: number | null
   /** Where its bytes are. */
   output_key: string
+  /** What its upload found wrong for a batch of it, as JSON; empty in lists; null: nothing. */
+  problems: string | null
 }
 
 /** Whose files: those of one token, or for the operator those of a project, or all. */

@@ -14,6 +14,7 @@ const fileOf = (number: number, more: Partial<FileRow> = {}): FileRow => ({
   created_at: 100,
   expires_at: null,
   output_key: `${idOf(number)}/first`,
+  problems: null,
   ...more,
 })
 const NOW = 1_000

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { Engine } from '../engine.ts'
-import type { Database, FilesTable } from '../tables.ts'
+import type { Database } from '../tables.ts'
 import type { FileFilter, FileOwner, FileRow, FileRowStore } from './file-row.ts'
 
 export function fileRowStore({ db, write }: Engine): FileRowStore {
@@ -98,11 +98,25 @@ function ofOwner(db: Database, { token_id, project_id }: FileOwner) {
   return query
 }
 
+const LISTED = [
+  'file_id',
+  'token_id',
+  'project_id',
+  'purpose',
+  'filename',
+  'content_type',
+  'bytes',
+  'created_at',
+  'expires_at',
+  'output_key',
+] as const
+const HAS_PROBLEMS = sql<string | null>`case when problems is null then null else '' end`.as('problems')
+
 type Listing = { owner: FileOwner; now: number; filter: FileFilter }
 
 async function listFiles(db: Database, { owner, now, filter }: Listing): Promise<FileRow[]> {
   const { purpose, after, before, file_ids, limit, order } = filter
-  let query = ofOwner(db, owner).selectAll().where('is_ready', '=', 1).where(isCurrent(now))
+  let query = ofOwner(db, owner).select(LISTED).select(HAS_PROBLEMS).where('is_ready', '=', 1).where(isCurrent(now))
   if (purpose !== undefined) query = query.where('purpose', '=', purpose)
   if (file_ids !== undefined) query = query.where('file_id', 'in', [...file_ids])
   const isDescending = order === 'desc'
@@ -118,7 +132,7 @@ async function listFiles(db: Database, { owner, now, filter }: Listing): Promise
   return isBackward ? files.reverse() : files
 }
 
-const rowOf = ({ is_ready: _, bytes, created_at, expires_at, ...row }: FilesTable): FileRow => ({
+const rowOf = ({ is_ready: _, bytes, created_at, expires_at, ...row }: FileRow & { is_ready?: number }): FileRow => ({
   ...row,
   bytes: Number(bytes),
   created_at: Number(created_at),

@@ -82,6 +82,7 @@ export function batchRoutes({ batches, files, settings, clock }: BatchRouteParts
         ...(asked.exactly_once && { exactly_once: true }),
       },
       total: 0,
+      file,
     }
     if (asked.dry_run) return Response.json(await batches.estimate(order, file, context.signal))
     await batches.assertMayCreate(caller.token_id)

@@ -57,7 +57,7 @@ const openaiFormat: FileFormat = {
   deleted: (id) => ({ id, object: 'file', deleted: true }),
 }
 
-function fileObject({ file_id, bytes, created_at, expires_at, filename, purpose }: FileRow): FileObject {
+function fileObject({ file_id, bytes, created_at, expires_at, filename, purpose, problems }: FileRow): FileObject {
   return {
     id: file_id,
     object: 'file',
@@ -67,8 +67,17 @@ function fileObject({ file_id, bytes, created_at, expires_at, filename, purpose 
     filename,
     // A file that can be seen has a purpose.
     purpose: purpose || 'user_data',
-    status: 'processed',
+    status: problems === null ? 'processed' : 'error',
+    ...(problems && { status_details: detailsOf(problems) }),
   }
+}
+
+type Problems = { problems: { message: string; line: number | null }[] }
+
+function detailsOf(json: string): string {
+  const { problems } = JSON.parse(json) as Problems
+  const named = problems.slice(0, 3).map(({ message, line }) => (line === null ? message : `Line ${line}: ${message}`))
+  return `A batch of this file would fail. ${named.join(' ')}${problems.length > 3 ? ' There are more problems.' : ''}`
 }
 
 const REFUSED: Record<string, string> = {

@@ -8,6 +8,7 @@ import { type StreamedPart, streamForm } from '../../../http/multipart-stream.ts
 import type { Clock } from '../../../kit/clock.ts'
 import { SNIFF_BYTES } from '../../../kit/sniff.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { Caller } from '../../../spec/token.ts'
 import type { FileRow } from '../../../store/files/file-row.ts'
 import { uploadedType } from '../file-type.ts'
 import { type FileSettings, type Files, type NewFile, WRITE_SECONDS } from '../files.ts'
@@ -19,6 +20,8 @@ export type UploadParts = {
   fileSettings(): FileSettings
   settings: ServerSettings
   clock: Clock
+  /** Looks for what would be wrong with a batch of the file. */
+  checkBatch(caller: Caller): { push(piece: Uint8Array): void; end(): string | null }
 }
 
 /** What the fields say. */
@@ -29,6 +32,8 @@ export type UploadFields = Pick<NewFile, 'purpose'> & {
   keep_seconds?: number
 }
 
+/** How a file of objects, one on each line, begins; it may have a byte order mark. */
+const OBJECT = /^(\xef\xbb\xbf)?\s*\{/
 /** Beside its file a form has a few short fields. */
 const MOST_FIELD_BYTES = 4 * 1024
 const MOST_FIELDS = 20
@@ -50,6 +55,7 @@ export async function receiveUpload(
   const fields = () =>
     read(fieldsOfForm(texts, { numbers: ['expires_after', 'expires_in_seconds'], objects: ['expires_after'] }))
   let started: FileRow | undefined
+  let check: ReturnType<UploadParts['checkBatch']> | undefined
   let bytes = 0
   const form = streamForm(context.request, {
     max_bytes: max_bytes + FORM_BYTES,
@@ -67,14 +73,18 @@ export async function receiveUpload(
       if (started || part.filename === undefined)
         throw refusal('"file" must be one file of the form, with a file name.')
       // Clients that send it first are refused as early; others after their file.
-      const most = texts.some(({ name }) => name === 'purpose') ? fields().max_bytes : max_bytes
+      const known = texts.some(({ name }) => name === 'purpose') ? fields() : undefined
+      const most = known?.max_bytes ?? max_bytes
       const source = part.bytes()
       const first = await firstOf(source)
       if (first.length === 0) throw refusal('"file" is empty.')
       const type = uploadedType(first, part.content_type, part.filename)
+      // Where the purpose is not known yet, it may be.
+      if (known ? known.purpose === 'batch' : OBJECT.test(first.toString('latin1', 0, 40)))
+        check = parts.checkBatch(context.caller)
       await space.begin()
       started = await files.upload.begin(context.caller, type, nameOf(part.filename))
-      bytes = await files.upload.receive(started, bounded(first, source, { most, space }), context.signal)
+      bytes = await files.upload.receive(started, bounded(first, source, { most, space, check }), context.signal)
     }
     if (!started)
       throw new GatewayError('missing_required_parameter', '"file" is required: one file of the form.', {
@@ -83,7 +93,8 @@ export async function receiveUpload(
     const { max_bytes: most, purpose, keep_seconds } = fields()
     if (bytes > most) throw tooLarge(most)
     const expiry = keep_seconds === undefined ? {} : { expires_at: started.created_at + keep_seconds }
-    return await files.upload.finish({ started, bytes }, { purpose, ...expiry })
+    const problems = purpose === 'batch' && check ? check.end() : null
+    return await files.upload.finish({ started, bytes }, { purpose, problems, ...expiry })
   } catch (thrown) {
     if (started) await files.upload.discard(started)
     throw thrown
@@ -106,7 +117,7 @@ async function textOf(part: StreamedPart): Promise<string> {
       const name = part.name.slice(0, 60)
       throw new GatewayError('invalid_value', `"${name}" may have at most ${MOST_FIELD_BYTES} bytes.`, { param: name })
     }
-    pieces.push(piece)
+    pieces.push(Uint8Array.from(piece)) // a piece is gone with the next one
   }
   return new TextDecoder().decode(Buffer.concat(pieces))
 }
@@ -122,7 +133,9 @@ async function firstOf(source: AsyncGenerator<Uint8Array>): Promise<Buffer> {
   return first
 }
 
-function bounded(first: Buffer, source: AsyncGenerator<Uint8Array>, { most, space }: { most: number; space: Space }) {
+type Bounds = { most: number; space: Space; check: { push(piece: Uint8Array): void } | undefined }
+
+function bounded(first: Buffer, source: AsyncGenerator<Uint8Array>, { most, space, check }: Bounds) {
   let pending: Uint8Array | undefined = first
   let received = 0
   return new ReadableStream<Uint8Array>(
@@ -134,6 +147,7 @@ function bounded(first: Buffer, source: AsyncGenerator<Uint8Array>, { most, spac
         received += piece.length
         if (received > most) throw tooLarge(most)
         await space.grow(received)
+        check?.push(piece)
         controller.enqueue(piece)
       },
     },
