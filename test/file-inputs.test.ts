@@ -228,3 +228,83 @@ describe('POST /v1/responses', () => {
     expect(body).toContain(PDF.toString('base64'))
   })
 })
+
+describe('POST /v1beta/models', () => {
+  const FORMS = ['', 'files/', 'https://gateway.example/v1beta/files/']
+  const call = ({ gateway }: Awaited<ReturnType<typeof start>>, kind: string, parts: Json[]) =>
+    gateway.call(`/v1beta/models/${kind}/m:generateContent`, { json: { contents: [{ role: 'user', parts }] } })
+
+  it.each(Object.keys(KINDS))('sends the data of files to a %s vendor, by id, name and address', async (kind) => {
+    const started = await start()
+    const { vendors, upload } = started
+    for (const [at, form] of FORMS.entries()) {
+      const [document, image] = [await upload(PDF, 'a.pdf'), await upload(PNG, 'b.png')]
+      const other = { file_data: { file_uri: `${form}${image}`, mime_type: 'image/png' } }
+      await call(started, kind, [{ fileData: { fileUri: `${form}${document}` } }, other])
+      const sent = vendors[kind]?.requests[at]?.body ?? ''
+      expect(sent).toContain(PDF.toString('base64'))
+      expect(sent).toContain(PNG.toString('base64'))
+      expect(sent).not.toContain('file-gh')
+    }
+  })
+
+  it('refuses a file of another token', async () => {
+    const started = await start()
+    const theirs = await started.upload(PDF, 'a.pdf', { authorization: `Bearer ${await started.secret()}` })
+    const answer = await call(started, 'contentgen', [{ fileData: { fileUri: theirs } }])
+    expect(answer.status).toBe(404)
+    expect(started.vendors.contentgen?.requests).toEqual([])
+  })
+})
+
+describe('an id that is written with escapes', () => {
+  it.each(['/v1/chat/completions', '/v1/messages'])('is resolved by %s', async (path) => {
+    const { gateway, vendors, upload } = await start()
+    const [document, image] = [await upload(PDF, 'a.pdf'), await upload(PNG, 'b.png')]
+    const { body } = Object.values(REQUESTS).find((request) => request.path === path) as (typeof REQUESTS)[string]
+    const json = JSON.stringify({ model: 'messages/m', ...body(document, image) }).replaceAll(
+      'file-gh',
+      '\\u0066ile-gh',
+    )
+    await gateway.call(path, { json })
+    expect(vendors.messages?.requests[0]?.body).toContain(PDF.toString('base64'))
+  })
+})
+
+describe('POST /v1/images/edits', () => {
+  it.each([
+    ['an id', (id: string) => ({ image: id })],
+    ['a list of ids', (id: string) => ({ image: [id] })],
+    ['references', (id: string) => ({ images: [{ file_id: id }], mask: { file_id: id } })],
+  ])('edits the files that are named by %s', async (_, fields) => {
+    const { gateway, vendors, upload, secret } = await start({
+      models: { 'chat/m': { targets: [{ provider: 'chat', model: 'm' }], families: ['image-generation'] } },
+    })
+    const call = (id: string) =>
+      gateway.call('/v1/images/edits', { json: { model: 'chat/m', prompt: 'Greener.', ...fields(id) } })
+    await call(await upload(PNG, 'b.png'))
+    expect(vendors.chat?.requests[0]?.body).toContain('of a test')
+    expect((await call(await upload(PDF, 'a.pdf'))).status).toBe(400)
+    const theirs = await upload(PNG, 'b.png', { authorization: `Bearer ${await secret()}` })
+    expect((await call(theirs)).status).toBe(404)
+    expect(vendors.chat?.requests.length).toBe(1)
+  })
+})
+
+describe('the sandbox', () => {
+  it('reads files by their ids in each API', async () => {
+    const { gateway, upload } = await start({ sandbox: true })
+    const [document, image] = [await upload(PDF, 'a.pdf'), await upload(PNG, 'b.png')]
+    for (const { path, body } of Object.values(REQUESTS)) {
+      const answer = await gateway.call(path, {
+        json: {
+          model: 'sandbox/vision',
+          ...body(document, image),
+          ...(path === '/v1/messages' && { max_tokens: 1_000 }),
+        },
+      })
+      const text = await answer.text()
+      expect([path, answer.status, text]).toEqual([path, 200, expect.stringContaining('of 42 bytes (application/pdf)')])
+    }
+  })
+})

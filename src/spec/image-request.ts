@@ -36,7 +36,8 @@ export const ImageRequest = Type.Object(
     /** Fields of edits and variations. */
     image: Type.Optional(
       Type.Union([media('What to change.'), Type.Array(media('What to change.'), { minItems: 1 })], {
-        description: 'What an edit or a variation changes.',
+        description:
+          'What an edit or a variation changes. In place of it JSON may have `images`: a list of `{ "file_id" }` or `{ "image_url" }`.',
       }),
     ),
     mask: Type.Optional(media('Of edits: where it is transparent, the image changes.')),

@@ -89,15 +89,19 @@ function structuredAnswer(
   return JSON.stringify(sample.value)
 }
 
+const MAX_SHOWN = 10
+
 type Draft = { text: string; annotations: Annotation[] }
 
 async function textAnswer(index: number, random: Random, parts: AnswerParts): Promise<Draft> {
   const { request, prompt } = parts
   const sourceCount = requestedSources(request)
   const paragraphs = [await openingFor(index, random, parts)]
-  if (prompt.images.length > 0) {
-    const shown = prompt.images.slice(0, 10).map(describeImage).join(', ')
-    const more = prompt.images.length > 10 ? `, and ${prompt.images.length - 10} more` : ''
+  const sent = [...prompt.images.slice(0, MAX_SHOWN).map(describeImage), ...prompt.files]
+  const count = prompt.images.length + prompt.files.length
+  if (count > 0) {
+    const shown = sent.slice(0, MAX_SHOWN).join(', ')
+    const more = count > MAX_SHOWN ? `, and ${count - MAX_SHOWN} more` : ''
     paragraphs.push(`With the question came ${shown}${more}.`)
   }
   const text = paragraphs.join('\n\n')
@@ -115,7 +119,7 @@ async function openingFor(index: number, random: Random, { prompt, manual }: Ans
   }
   const topics = topicsOf(prompt.question, MAX_TOPICS)
   // The first choice quotes the best section, the second choice the next best, as long as the sections are good.
-  const isAboutManual = prompt.images.length === 0
+  const isAboutManual = prompt.images.length + prompt.files.length === 0
   const found = isAboutManual ? (await manual()).search(prompt.question, index + 1)[index] : undefined
   if (!found?.isGood) return `${DISCLAIMER}${choiceLabel} ${simulatedSentences({ random, topics })}`
   const { section } = found

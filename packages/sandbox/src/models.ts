@@ -39,10 +39,10 @@ const withDefaults = (maxTokens: number): Limits => ({
   presence_penalty: { minimum: -2, maximum: 2, default: 0 },
 })
 
-const capabilities = (imageInput: boolean) => ({
-  image_input: imageInput,
+const capabilities = (fileInput: boolean) => ({
+  image_input: fileInput,
   audio_input: false,
-  file_input: false,
+  file_input: fileInput,
   tools: true,
   json_object: true,
   json_schema: true,

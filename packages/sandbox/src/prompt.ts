@@ -14,6 +14,8 @@ export type Prompt = {
   question: string
   /** The URLs of the images in the last user message, data URIs included. */
   images: string[]
+  /** What the sandbox says of the other files in it. */
+  files: string[]
   /** The results of tools since that message. */
   results: ToolResult[]
   directives: Directives
@@ -32,10 +34,19 @@ export function parsePrompt(model: string, request: ChatRequest): Prompt {
   return {
     question: message ? textOf(message) : '',
     images: parts.flatMap((part) => (part.type === 'image_url' ? [part.image_url.url] : [])),
+    files: parts.flatMap((part) => (part.type === 'file' ? [describeFile(part.file)] : [])),
     results: resultsAfter(messages, at),
     directives: parseDirectives(lines, { param: `messages[${at}].content`, choices: request.n ?? 1 }),
     seed: seedOf(model, request, withoutLines),
   }
+}
+
+type FilePart = Extract<ContentPart, { type: 'file' }>['file']
+
+function describeFile({ filename, file_data }: FilePart): string {
+  const [, type, data = ''] = /^data:([^;,]{1,100});base64,(.*)$/s.exec(file_data ?? '') ?? []
+  if (type === undefined) return 'a file that the sandbox does not fetch'
+  return `the file "${(filename ?? 'unnamed').slice(0, 100)}" of ${Buffer.byteLength(data, 'base64')} bytes (${type})`
 }
 
 function seedOf(model: string, request: ChatRequest, messages: Message[]): string {

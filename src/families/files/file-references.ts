@@ -92,3 +92,43 @@ export const responsesFiles = mapContents('input', ['content', 'output'], (part,
   if (isImage(data)) return { ...rest, type: 'input_image', image_url: uriOf(data) }
   return { ...rest, type, filename: filename ?? data.filename, file_data: uriOf(data) }
 })
+
+/** The address of a file as this API has it, `files/<id>`, also as a whole URL; or its id alone. */
+const FILE_URI = /^(?:(?:https?:\/\/[^?#]*\/)?files\/)?([\w-]+)$/
+
+/** Of the Gemini API, in both spellings of its fields. */
+export const contentgenFiles = mapContents('contents', ['parts'], (part, at, dataOf) => {
+  const file = isRecord(part) ? (part.fileData ?? part.file_data) : undefined
+  const uri = isRecord(file) ? (file.fileUri ?? file.file_uri) : undefined
+  const file_id = typeof uri === 'string' ? FILE_URI.exec(uri)?.[1] : undefined
+  if (!isRecord(part) || file_id === undefined || !isFileId(file_id)) return part
+  const data = dataOf(file_id, `${at}.fileData.fileUri`)
+  if (!data) return part
+  const { fileData: _, file_data: __, ...rest } = part
+  const { content_type: mimeType, base64, filename: displayName } = data
+  return { ...rest, inlineData: { mimeType, data: base64, displayName } }
+})
+
+/** Images that are edited or varied: an id, `{ file_id }` or `{ image_url }` in place of a URL, alone or as items of a list. */
+export const imageFiles: MapFiles = (body, dataOf) => {
+  const mapImage = (value: unknown, at: string): unknown => {
+    const { file_id, image_url } = isRecord(value) ? value : { file_id: value }
+    if (typeof image_url === 'string') return image_url
+    if (typeof file_id !== 'string' || !isFileId(file_id)) return value
+    const param = isRecord(value) ? `${at}.file_id` : at
+    const data = dataOf(file_id, param)
+    if (data && !isImage(data)) throw mustBe('an image', param, data)
+    return data ? uriOf(data) : value
+  }
+  const mapMember = <T>(value: T, name: string): T => {
+    const given = isRecord(value) ? value[name] : undefined
+    if (Array.isArray(given)) return mapList(value, name, (item, index) => mapImage(item, `${name}[${index}]`))
+    const mapped = mapImage(given, name)
+    return mapped === given ? value : { ...value, [name]: mapped }
+  }
+  const mapped = mapMember(mapMember(mapMember(body, 'image'), 'images'), 'mask')
+  // As JSON has the list; forms have "image".
+  return isRecord(mapped) && mapped.image === undefined && Array.isArray(mapped.images)
+    ? { ...mapped, image: mapped.images }
+    : mapped
+}

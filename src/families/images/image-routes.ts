@@ -12,6 +12,8 @@ import type { ErrorCode } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../../spec/image-request.ts'
 import { TaskCreated } from '../../spec/task.ts'
+import type { FileInputs } from '../files/file-inputs.ts'
+import { imageFiles } from '../files/file-references.ts'
 import { readUserFields } from '../shared/call-options.ts'
 import { callStream } from '../shared/event-stream.ts'
 import { IMAGE_TASKS, orderImages } from '../tasks/routes/image-tasks.ts'
@@ -25,7 +27,12 @@ import { base64Of, type ImageFile } from './stream-writer.ts'
 /** Stores the files of generated images; returns their links in order. */
 export type StoreImages = ReturnType<typeof createGeneratedFileStore>
 
-type ImageRouteParts = TaskApiParts & { pipeline: Pipeline; images: Images; storeImages: StoreImages }
+type ImageRouteParts = TaskApiParts & {
+  pipeline: Pipeline
+  images: Images
+  storeImages: StoreImages
+  fileInputs: FileInputs
+}
 
 const ImageEventSchema = Type.Object(
   {
@@ -74,7 +81,7 @@ const ROUTES: { path: string; operation: ImageOperation; summary: string; descri
 ]
 
 export function imageRoutes(parts: ImageRouteParts): Route[] {
-  const { pipeline, images, storeImages, settings, clock } = parts
+  const { pipeline, images, storeImages, fileInputs, settings, clock } = parts
   async function whole(input: ImageInput, context: Context): Promise<Response> {
     const prepared = pipeline.prepare(images.whole, context, input)
     const { answer: generated, model, work } = await prepared.send()
@@ -136,7 +143,8 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       // A repeated order with the same key returns its task, even if the model is no longer available.
       if (!context.request.headers.has('idempotency-key'))
         pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })
-      const request = parseImageRequest(bodyOf(posted, IMAGE_FORM))
+      const body = await fileInputs.resolved(bodyOf(posted, IMAGE_FORM), imageFiles, context)
+      const request = parseImageRequest(body)
       if (request.async) return orderImages(parts, { request, operation }, context)
       const input = { request, operation }
       return request.stream ? streamed(input, context) : whole(input, context)

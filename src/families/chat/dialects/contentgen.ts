@@ -11,6 +11,7 @@ import type { ResponseHead } from '../../../protocols/shared/protocol.ts'
 import type { Places } from '../../../protocols/shared/request-error.ts'
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { contentgenFiles } from '../../files/file-references.ts'
 import type { Dialect, EncodedBody } from './dialect.ts'
 
 type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
@@ -45,6 +46,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
       example: EXAMPLE,
     },
     exact: ['args', 'response'],
+    files: contentgenFiles,
     parse: (body) => parseContentgen(body, { model: '', places }),
     read(body, clientRequest) {
       const { request, shows_thoughts, refusal } = parseOrMinimal(body, {
