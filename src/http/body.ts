@@ -31,7 +31,7 @@ export type BodyLimits = {
   exact?: readonly string[] | undefined
   /** How many unused bytes the memory of a body has before and after it. Absent: none. */
   margin?: number
-  /** Looked for in the text of a JSON body; absent: nothing. `is_found` is set where it may be there. */
+  /** Looked for in the text of a JSON body; absent: nothing. `is_found` is set where it, or an escape, is there. */
   sought?: string | undefined
   is_found?: true
 }
@@ -62,7 +62,6 @@ export function readJson(request: Request, limits: BodyLimits): Promise<unknown>
 function parseBody(bytes: Bytes, limits: BodyLimits): unknown {
   const hasLarge = assertBounded(bytes)
   const text = decode(bytes)
-  // It may be written with escapes.
   if (limits.sought !== undefined && (text.includes(limits.sought) || text.includes('\\u00'))) limits.is_found = true
   // At once: the collector would keep the bytes for as long as it likes, beside the text and its values.
   if (bytes.length > LARGE_BYTES) bytes.buffer.transfer(0)

@@ -262,7 +262,7 @@ type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: n
 /** `before` and `after` are JSON text without secrets. */
 export type AuditTable = Omit<AuditRow, 'before' | 'after'> & { before: string | null; after: string | null }
 
-export type FilesTable = FileRow & { is_ready: number }
+type FilesTable = FileRow & { is_ready: number }
 
 export type Tables = BatchTables & {
   audit: AuditTable
