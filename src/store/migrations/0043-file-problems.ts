@@ -1,4 +1,4 @@
-/** What the upload of a file found wrong for a batch of it. */
+/** Adds to files what their upload found wrong for a batch of them. */
 import type { Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
