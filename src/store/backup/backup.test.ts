@@ -10,6 +10,8 @@ import { startPostgres } from '../../../test/kit/postgres.ts'
 import { UNDO_LAST } from '../../../test/kit/undo-migrations.ts'
 import { blankTask } from '../../families/tasks/lifecycle.ts'
 import { TAR_END, tarHead, tarPadding } from '../../kit/tar.ts'
+import type { Batch } from '../batches/batch-store.ts'
+import type { FileRow } from '../files/file-row.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { openStore } from '../open-store.ts'
 import type { Store } from '../store.ts'
@@ -59,6 +61,56 @@ const task = (name: string, request: object = {}) =>
     due_ms: 1,
   })
 
+const FILE: FileRow = {
+  file_id: `file-gh${'0'.repeat(24)}`,
+  token_id: 'tok_1',
+  project_id: null,
+  purpose: 'batch',
+  filename: 'é.jsonl',
+  content_type: 'application/jsonl',
+  bytes: 30,
+  created_at: 1,
+  expires_at: null,
+  output_key: 'task_1/0',
+  problems: '{"total":0}',
+}
+const PART = { kind: 'output', part: 10_001, lines: 1, bytes: 7 } as const
+const BATCH: Batch = {
+  batch_id: 'batch_1',
+  token_id: 'tok_1',
+  project_id: null,
+  api: 'openai',
+  endpoint: '/v1/embeddings',
+  status: 'in_progress',
+  request: { input_file_id: FILE.file_id, headers: {}, base_url: '', metadata: { run: 'é' } },
+  progress: { in_progress_at: 2 },
+  created_at: 1,
+  expires_at: 86_401,
+  cancelling_at: null,
+  deleted_at: null,
+  total: 3,
+  succeeded: 0,
+  errored: 0,
+  canceled: 0,
+  expired: 0,
+  input_tokens: 0,
+  cached_tokens: 0,
+  output_tokens: 0,
+  reasoning_tokens: 0,
+  due_ms: 5,
+  leased_by: '',
+  fence: 0,
+}
+
+async function expectBatch({ batches, files }: Store): Promise<void> {
+  const { batch_id } = BATCH
+  expect(await files.find(FILE.file_id, 2, 'tok_1')).toEqual(FILE)
+  expect(await batches.find(batch_id, 'tok_1')).toEqual({ ...BATCH, succeeded: 2 })
+  expect(await batches.parts(batch_id)).toEqual([PART])
+  expect(await batches.results(batch_id, 'output', 1)).toEqual([{ line: 2, text: BIG_TEXT }])
+  expect((await batches.pending(batch_id, 0, 10)).map(({ line }) => line)).toEqual([3])
+}
+
 async function fill(store: Store, run: (statement: string) => Promise<void>): Promise<void> {
   for (let at = 0; at < 250; at++)
     await store.tokens.add(storedToken({ token_id: `tok_${at}`, name: `laptop ${at}`, hash: `hash ${at}` }))
@@ -66,6 +118,23 @@ async function fill(store: Store, run: (statement: string) => Promise<void>): Pr
   await store.secrets.get('links', () => 'a secret of the store')
   await run(`insert into budget_accounts (account_key, start_ms, end_ms, scope_key, settled, credit, held, notified)
     values ('a', 0, 0, 's', ${LARGE}, -${LARGE}, 0, 0)`)
+  await store.files.begin(FILE)
+  await store.files.finish(FILE)
+  await store.batches.add({ ...BATCH, status: 'in_progress' })
+  await store.batches.addLines(
+    BATCH,
+    [1, 2, 3].map((line) => ({ line, offset: line * 10, bytes: 9, custom_id: `${line}` })),
+  )
+  for (const line of [1, 2]) {
+    const [waiting] = await store.batches.pending(BATCH.batch_id, line - 1, 1)
+    expect(waiting && (await store.batches.start(BATCH, waiting))).toBe('started')
+    await store.batches.end(
+      BATCH.batch_id,
+      { line, attempts: 1 },
+      { outcome: 'succeeded', kind: 'output', text: BIG_TEXT },
+    )
+  }
+  await store.batches.moved(BATCH, PART, [1])
   await run(`insert into request_contents (row_id, at_ms, key_id, sealed) values (1, 2, 'abcdef0123456789', 'x')`)
 }
 
@@ -90,6 +159,7 @@ async function expectRestored(url: string): Promise<void> {
   expect((await store.tokens.list()).length).toBe(250)
   expect((await store.tasks.find('task_large'))?.request).toEqual({ prompt: BIG_TEXT })
   expect(await store.secrets.get('links', () => 'another one')).toBe('a secret of the store')
+  await expectBatch(store)
   expect(await largeNumbers(url)).toEqual([LARGE, `-${LARGE}`])
   expect(await schemaOf(url)).toMatchObject({ status: 'current', oldest: expect.any(Number) })
 }
@@ -122,7 +192,7 @@ for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(manifest).toMatchObject({
         version: '1.2.3',
-        rows: { tokens: 250, tasks: 1, budget_accounts: 1 },
+        rows: { tokens: 250, tasks: 1, budget_accounts: 1, files: 1, batches: 1, batch_lines: 3, batch_parts: 1 },
         outputs: { files: 2, bytes: 3_000_009 },
         needs: [{ name: 'GATEHOUSE_CONTENTS_KEY', key_ids: ['abcdef0123456789'] }],
       })
