@@ -114,6 +114,7 @@ def ids():
         "/v1/batches/": batch,
         "/v1/messages/batches/": ended_message_batch(),
         "/mcp/": "sandbox",
+        "/.well-known/oauth-protected-resource/mcp/": "sandbox",
         # No provider of this gateway has paths by name: each is a 404.
         "/passthrough/": "sandbox",
         "/v1/models/": "sandbox/general",
