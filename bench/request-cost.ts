@@ -25,7 +25,8 @@ const HELP = `usage: npm run bench:cost -- [--rounds N] [--seconds N] [--gatehou
   --profile              start the gateways with a CPU profile; the directory is printed and kept
 `
 
-const WARM_REQUESTS = 30_000
+/** The compilers of the runtime settle after some 40,000 calls: the first rounds would measure them too. */
+const WARM_REQUESTS = 50_000
 /** The most that a whole answer may take: times the bare proxy, objects, kilobytes of garbage, promises, files. */
 const MUST = { ratio: 2.8, objects: 200, garbage: 25, promises: 12, files: 60, stream_files: 70 }
 const TOLERANCE = 1.1
@@ -80,7 +81,6 @@ async function measure(subjects: Measured[], rounds: number, seconds: number): P
   const running = subjects.map((subject) => ({ subject, group: subject.start() }))
   for (const { subject, group } of running) {
     await ready(subject, group)
-    // Just-in-time compilers are at their best only after so many.
     for (let sent = 0; sent < WARM_REQUESTS; ) sent += (await runWrk('wrk', subject.target, 2)).requests
   }
   for (let round = 1; round <= rounds; round++) {
