@@ -3,6 +3,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import S3rver from 's3rver'
+import { freeBytes } from '../kit/free-bytes.ts'
+import { streamOf } from '../kit/stream-of.ts'
 import { createBucket } from './bucket.ts'
 
 /**
@@ -244,3 +246,21 @@ describe('an upload', () => {
     expect(await never.catch((error: unknown) => error)).toBe(reason)
   })
 })
+
+test('stores the bytes of a source that frees each piece with the next one', async () => {
+  const pieceOf = (at: number) => Buffer.from(new Uint8Array(65_536).fill(at % 251).buffer)
+  const hash = new Bun.CryptoHasher('sha256')
+  async function* pieces() {
+    for (let at = 0; at < 320; at++) {
+      const piece = pieceOf(at)
+      hash.update(piece)
+      yield piece
+      freeBytes(piece)
+    }
+  }
+  const files = filesOf()
+  await files.write('freed', { content_type: 'x/y', body: streamOf(pieces()) }, signal)
+  const found = new Bun.CryptoHasher('sha256')
+  for await (const piece of (await files.open('freed'))?.body() ?? []) found.update(piece)
+  expect(found.digest('hex')).toBe(hash.digest('hex'))
+}, 60_000)

@@ -13,7 +13,9 @@ type Dialect = {
   fields(mark: string): Record<string, string>
   batches: string
   create(order: { file: string; url: string; model: string; mark: string }): JsonRecord
-  /** A line without its method and URL. */
+  /** Paths below the base URL. */
+  accepts: RegExp
+  /** A line without its method and URL; an empty list is null. */
   is_short?: true
   input(batch: JsonRecord): unknown
   names: { output: string; error: string }
@@ -33,6 +35,7 @@ const OPENAI: Dialect = {
   }),
   input: ({ input_file_id }) => input_file_id,
   names: { output: 'output_file_id', error: 'error_file_id' },
+  accepts: /^\/(chat\/completions|responses|embeddings|completions|moderations)$/,
 }
 
 /** By the host of the base URL. */
@@ -51,7 +54,10 @@ const DIALECTS: Record<string, Dialect> = {
     is_short: true,
     input: ({ input_files }) => (Array.isArray(input_files) ? input_files[0] : undefined),
     names: { output: 'output_file', error: 'error_file' },
+    accepts: /^\/(chat\/completions|embeddings|moderations)$/,
   },
+  // https://console.groq.com/docs/batch
+  'api.groq.com': { ...OPENAI, accepts: /^\/chat\/completions$/ },
   // https://docs.together.ai/docs/batch-inference
   'api.together.xyz': {
     ...OPENAI,
@@ -60,6 +66,7 @@ const DIALECTS: Record<string, Dialect> = {
     fields: (mark) => ({ purpose: 'batch-api', file_name: `${mark}.jsonl` }),
     create: ({ file, url }) => ({ input_file_id: file, endpoint: url, completion_window: '24h' }),
     is_short: true,
+    accepts: /^\/(chat\/)?completions$/,
   },
 }
 
@@ -93,7 +100,7 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
       const payload = parseJson(await response.text())
       // Together's list is a bare one.
       const data = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
-      if (data === null && isPaged) return
+      if (dialect.is_short && (payload === null || data === null)) return
       if (!Array.isArray(data)) throw client.notUnderstood()
       const found = data.filter(isRecord)
       yield found
@@ -116,7 +123,7 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
 
   return {
     base_url: parts.address.base_url,
-    accepts: /^\/(chat\/completions|responses|embeddings|completions|moderations)$/,
+    accepts: dialect.accepts,
     most: dialect.most,
     line({ id, path, body }: BatchLine) {
       const rest = dialect.is_short ? '' : `"method":"POST","url":${JSON.stringify(urlOf(path))},`
