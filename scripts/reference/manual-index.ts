@@ -10,7 +10,6 @@ export async function manualIndex(): Promise<Page> {
     )
     return `## ${title}\n\n${lines.join(',\n')}`
   })
-  const about =
-    '<!--generated:docs:reference-->\n\nA running gateway serves these pages at `/manual`, with search and the first sentence of each.'
+  const about = '<!--generated:docs:reference-->\n\nA running gateway serves these pages at `/manual`, with search.'
   return { path: 'README.md', text: `# The manual\n\n${about}\n\n${parts.join('\n\n')}\n` }
 }
