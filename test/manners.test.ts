@@ -72,10 +72,10 @@ describe('an internal error', () => {
     const broken = await startGateway()
     open.push(() => broken[Symbol.asyncDispose]())
     // What no caller can do: a part of the house that fails.
-    broken.instance.tokens.authenticate = () => {
+    broken.instance.tasks.list = () => {
       throw new Error('the inner secret')
     }
-    const answer = await broken.call('/v1/models', { headers: { 'x-request-id': 'find-me' } })
+    const answer = await broken.call('/v1/videos', { headers: { 'x-request-id': 'find-me' } })
     const body = await answer.json()
     expect([answer.status, body.error.code, body.error.type]).toEqual([500, 'internal_error', 'server_error'])
     expect(JSON.stringify(body)).not.toContain('secret')
