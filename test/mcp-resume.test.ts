@@ -6,6 +6,7 @@ import { BEFORE } from './kit/mcp.ts'
 
 let gateway: TestGateway
 let session: Record<string, string>
+let calls = 0
 const post = (body: object, headers: Record<string, string> = {}, signal?: AbortSignal) =>
   gateway.call('/mcp', { json: { jsonrpc: '2.0', ...body }, headers, ...(signal && { signal }) })
 
@@ -23,7 +24,7 @@ async function leave(version = BEFORE): Promise<string> {
   const leaving = new AbortController()
   const params = { name: 'sandbox__wait', arguments: { seconds: 0.3 }, _meta: { progressToken: 'p' } }
   const headers = { ...session, 'mcp-protocol-version': version }
-  const reader = (await post({ id: 7, method: 'tools/call', params }, headers, leaving.signal)).body?.getReader()
+  const reader = (await post({ id: ++calls, method: 'tools/call', params }, headers, leaving.signal)).body?.getReader()
   const { value } = (await reader?.read()) ?? {}
   leaving.abort()
   await reader?.cancel().catch(() => {})
