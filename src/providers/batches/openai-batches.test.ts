@@ -39,6 +39,6 @@ describe('batches in the form of OpenAI', () => {
         signal,
       )
     expect(await find('https://api.together.xyz/v1')).toBe('absent')
-    expect(find('https://api.openai.com/v1')).rejects.toThrow('something else')
+    await expect(find('https://api.openai.com/v1')).rejects.toThrow('something else')
   })
 })

@@ -128,8 +128,10 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
         return client
       },
       (thrown) => {
+        // Before it is forgotten, so that no new connection is due while none may be made.
+        const error = failed(thrown)
         forget(mine)
-        throw failed(thrown)
+        throw error
       },
     )
     connection = mine
