@@ -4,6 +4,7 @@ import type { Answered, AskGuard, Verdict } from '../calls/guards/guard.ts'
 import type { Pipeline } from '../calls/pipeline.ts'
 import { runAside } from '../calls/side-call.ts'
 import type { GuardConfig, QUESTION_KINDS } from '../config/schema/guard-schema.ts'
+import { askChat } from '../families/chat/ask-chat.ts'
 import type { Chat } from '../families/chat/chat.ts'
 import type { ModerationsFamily } from '../families/moderations/moderations.ts'
 import { signatureHeaders } from '../jobs/signed-post.ts'
@@ -13,7 +14,6 @@ import { isRecord } from '../kit/json.ts'
 import type { Log } from '../kit/log.ts'
 import { readAll } from '../kit/read-all.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
-import type { ChatCompletion } from '../protocols/shared/canonical.ts'
 import { GatewayError } from '../spec/error.ts'
 import { MAX_MODERATION_TEXTS, type ModerationResult } from '../spec/moderation-request.ts'
 import type { AccountLimits, Caller } from '../spec/token.ts'
@@ -65,19 +65,9 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
 
   /** The text of the answer to a chat request. */
   async function answerTo({ family, request }: Answered, call: Call): Promise<string> {
-    const { answer, usage } = await pipeline().run(chat().whole, call, {
-      family,
-      request,
-      answer: { id_prefix: 'chatcmpl-' },
-      writer: () => ({
-        whole: (given) => given,
-        encode: () => '',
-        includesUsage: false,
-        end: () => '',
-        fail: () => '',
-      }),
-    })
-    const text = (answer.encode(usage) as ChatCompletion).choices[0]?.message.content?.trim()
+    const answer = { id_prefix: 'chatcmpl-' }
+    const { completion } = await askChat({ pipeline: pipeline(), chat: chat() }, call, { family, request, answer })
+    const text = completion.choices[0]?.message.content?.trim()
     if (!text) throw new Error('no answer')
     return text
   }

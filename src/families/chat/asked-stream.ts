@@ -4,11 +4,10 @@
  */
 import type { CallGuards } from '../../calls/guards/call-guards.ts'
 import type { Answered } from '../../calls/guards/guard.ts'
-import { Blocked } from '../../calls/guards/text-filter.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { ChatChunk, Delta } from '../../protocols/shared/canonical.ts'
 import { FittedChunks } from './fitted-stream.ts'
-import { GuardedChunks } from './guarded-stream.ts'
+import { type Batch, CheckedChunks, GuardedChunks, OVER } from './guarded-stream.ts'
 import type { ChatMeter } from './meter.ts'
 
 /** A part ends with this many new characters, or this long after its first one. */
@@ -35,53 +34,39 @@ export function checkedChunks(
   return new GuardedChunks(fitted, { guards, meter: COUNTED_BEFORE, steps: 'restore' })
 }
 
-type Batch = IteratorResult<ChatChunk[], undefined>
-const OVER: Batch = { done: true, value: undefined }
 const LATE = Symbol('late')
 
-class AskedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
-  readonly #source: AsyncIterator<ChatChunk[], undefined>
-  readonly #guards: CallGuards
+class AskedChunks extends CheckedChunks {
   readonly #clock: Clock
   /** The text of each choice, as far as it is asked about again. */
   readonly #texts = new Map<number, string>()
   readonly #finished = new Set<number>()
   /** The next batch, which is read only once. */
   #next: Promise<Batch> | undefined
-  #isOver = false
 
-  constructor(source: AsyncIterator<ChatChunk[], undefined>, guards: CallGuards, clock: Clock) {
-    this.#source = source
-    this.#guards = guards
+  constructor(source: AsyncIterable<ChatChunk[]>, guards: CallGuards, clock: Clock) {
+    super(source, guards)
     this.#clock = clock
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
   async next(): Promise<Batch> {
-    if (this.#isOver) return OVER
+    if (this.isOver) return OVER
     const part = await this.#readPart()
     if (part.length === 0) return OVER
     try {
-      if (this.#add(part)) await this.#guards.askAboutPart([...this.#texts.values()])
+      if (this.#add(part)) await this.guards.askAboutPart([...this.#texts.values()])
     } catch (thrown) {
-      await this.return()
-      if (!(thrown instanceof Blocked)) throw thrown
-      this.#guards.blockedBy(thrown)
-      return { done: false, value: [this.#refusal(part)] }
+      const open = [...this.#texts.keys()].filter((index) => !this.#finished.has(index))
+      return { done: false, value: await this.refused(thrown, part.at(-1), open) }
     }
     for (const { index, finish_reason } of part.flatMap(({ choices }) => choices))
       if (finish_reason) this.#finished.add(index)
     return { done: false, value: part }
   }
 
-  async return(): Promise<Batch> {
-    this.#isOver = true
+  override return(): Promise<Batch> {
     this.#next?.catch(() => {})
-    await this.#source.return?.()
-    return OVER
+    return super.return()
   }
 
   /** Empty: the answer has ended. */
@@ -92,12 +77,12 @@ class AskedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
     let late: Promise<typeof LATE> | undefined
     try {
       while (length < PART_CHARACTERS) {
-        this.#next ??= this.#source.next()
+        this.#next ??= this.source.next()
         const read = await (late ? Promise.race([this.#next, late]) : this.#next)
         if (read === LATE) break
         this.#next = undefined
         if (read.done) {
-          this.#isOver = true
+          this.isOver = true
           break
         }
         part.push(...read.value)
@@ -125,12 +110,6 @@ class AskedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
       this.#texts.set(index, (this.#texts.get(index) ?? '').slice(-CONTEXT_CHARACTERS) + text)
     }
     return hasText
-  }
-
-  #refusal(part: readonly ChatChunk[]): ChatChunk {
-    const { usage: _, ...rest } = part.at(-1) as ChatChunk
-    const indexes = [...this.#texts.keys()].filter((index) => !this.#finished.has(index))
-    return { ...rest, choices: indexes.map((index) => ({ index, delta: {}, finish_reason: 'content_filter' })) }
   }
 }
 

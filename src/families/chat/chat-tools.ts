@@ -10,10 +10,10 @@ import { parseChatRequest } from '../../protocols/chatcompat/client/request.ts'
 import { chatcompatWriter } from '../../protocols/chatcompat/client/response.ts'
 import { waitsForApproval } from '../../protocols/responses/client/mcp-tools.ts'
 import type { ChatCompletion, ChatRequest } from '../../protocols/shared/canonical.ts'
-import type { ResponseEncoder } from '../../protocols/shared/protocol.ts'
 import { asGatewayError, GatewayError } from '../../spec/error.ts'
 import { addedUsage, type Usage } from '../../spec/usage.ts'
 import type { ToolServers } from '../shared/tool-servers.ts'
+import { askChat } from './ask-chat.ts'
 import type { Chat } from './chat.ts'
 import type { Deferred } from './dialects/dialect.ts'
 import { createRoundLimits, type ListedServer } from './round-limits.ts'
@@ -31,15 +31,6 @@ type ChatToolParts = {
 
 type Named = { server: ListedServer; tool: string }
 type Answer = { completion: ChatCompletion; usage: Usage }
-
-/** What is encoded for the client is the last answer only. */
-const AS_IT_IS: ResponseEncoder = {
-  whole: (answer) => answer,
-  includesUsage: true,
-  encode: () => '',
-  end: () => '',
-  fail: () => '',
-}
 
 /** Providers accept no longer ones. */
 const MAX_NAME = 64
@@ -109,15 +100,11 @@ export function createChatTools(parts: ChatToolParts) {
       }
     }
 
-    async function ask(input: ChatRequest, round: number): Promise<Answer> {
+    /** What is encoded for the client is the last answer only. */
+    function ask(input: ChatRequest, round: number): Promise<Answer> {
       if (round === 1) whenEnded(call, limits.addCost)
-      const { answer, usage } = await pipeline.run(chat.whole, round === 1 ? call : limits.ownCall(`round${round}`), {
-        family: 'chatcompat',
-        answer: head,
-        request: input,
-        writer: () => AS_IT_IS,
-      })
-      return { completion: answer.encode(usage) as ChatCompletion, usage }
+      const own = round === 1 ? call : limits.ownCall(`round${round}`)
+      return askChat({ pipeline, chat }, own, { family: 'chatcompat', answer: head, request: input })
     }
 
     const writer = chatcompatWriter(settings)(head, { ...request, ...(stream_options && { stream_options }) })

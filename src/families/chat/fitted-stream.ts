@@ -4,54 +4,34 @@
  */
 import { type CallGuards, MAX_FITTED_CHARACTERS } from '../../calls/guards/call-guards.ts'
 import type { Answered } from '../../calls/guards/guard.ts'
-import { Blocked } from '../../calls/guards/text-filter.ts'
 import type { ChatChunk, ChunkChoice, Delta } from '../../protocols/shared/canonical.ts'
-
-type Batch = IteratorResult<ChatChunk[], undefined>
-const OVER: Batch = { done: true, value: undefined }
+import { type Batch, CheckedChunks, chunkOf, OVER, openOf } from './guarded-stream.ts'
 
 /** `held`: its text so far; undefined: it is not checked any more. */
 type State = { held: string | undefined; isFinished: boolean }
 
-export class FittedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
-  readonly #source: AsyncIterator<ChatChunk[], undefined>
-  readonly #guards: CallGuards
+export class FittedChunks extends CheckedChunks {
   readonly #answered: Answered
   readonly #choices = new Map<number, State>()
   #last: ChatChunk | undefined
-  #isOver = false
 
-  constructor(source: AsyncIterator<ChatChunk[], undefined>, guards: CallGuards, answered: Answered) {
-    this.#source = source
-    this.#guards = guards
+  constructor(source: AsyncIterable<ChatChunk[]>, guards: CallGuards, answered: Answered) {
+    super(source, guards)
     this.#answered = answered
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
   async next(): Promise<Batch> {
-    while (!this.#isOver) {
-      const { done, value } = await this.#source.next()
+    while (!this.isOver) {
+      const { done, value } = await this.source.next()
       const out: ChatChunk[] = []
       try {
         if (done) await this.#end(out)
         else for (const chunk of value) await this.#take(chunk, out)
       } catch (thrown) {
-        await this.return()
-        if (!(thrown instanceof Blocked)) throw thrown
-        this.#guards.blockedBy(thrown)
-        out.push(this.#chunk((index) => ({ index, delta: {}, finish_reason: 'content_filter' })))
+        out.push(...(await this.refused(thrown, this.#last, openOf(this.#choices))))
       }
       if (out.length > 0) return { done: false, value: out }
     }
-    return OVER
-  }
-
-  async return(): Promise<Batch> {
-    this.#isOver = true
-    await this.#source.return?.()
     return OVER
   }
 
@@ -77,9 +57,9 @@ export class FittedChunks implements AsyncIterableIterator<ChatChunk[], undefine
     const hasTool = (delta.tool_calls?.length ?? 0) > 0
     const isWhole = !hasTool && (state.isFinished || held.length > MAX_FITTED_CHARACTERS)
     state.held = hasTool || isWhole ? undefined : held
-    const { holdsAnswer } = this.#guards
+    const { holdsAnswer } = this.guards
     try {
-      const text = isWhole ? await this.#guards.fitted(held, this.#answered) : hasTool ? held : ''
+      const text = isWhole ? await this.guards.fitted(held, this.#answered) : hasTool ? held : ''
       if (!holdsAnswer) return delta
       return text === '' ? rest : { ...rest, content: text }
     } catch (thrown) {
@@ -90,19 +70,11 @@ export class FittedChunks implements AsyncIterableIterator<ChatChunk[], undefine
 
   /** Where the provider has sent no finish reason. */
   async #end(out: ChatChunk[]): Promise<void> {
-    this.#isOver = true
+    this.isOver = true
     for (const [index, state] of this.#choices) {
       if (state.held === undefined) continue
-      const content = await this.#guards.fitted(state.held, this.#answered)
-      if (this.#guards.holdsAnswer && this.#last)
-        out.push({ ...this.#chunk(() => undefined), choices: [{ index, delta: { content }, finish_reason: null }] })
+      const content = await this.guards.fitted(state.held, this.#answered)
+      if (this.guards.holdsAnswer && this.#last) out.push(chunkOf(this.#last, index, { content }))
     }
-  }
-
-  /** Of the choices that have not finished. */
-  #chunk(choiceOf: (index: number) => ChunkChoice | undefined): ChatChunk {
-    const { usage: _, ...rest } = this.#last as ChatChunk
-    const open = [...this.#choices].filter(([, { isFinished }]) => !isFinished)
-    return { ...rest, choices: open.flatMap(([index]) => choiceOf(index) ?? []) }
   }
 }

@@ -12,44 +12,68 @@ type TextName = (typeof TEXTS)[number]
 
 type NewFilter = (isJson: boolean) => TextFilter
 
-type Batch = IteratorResult<ChatChunk[], undefined>
-const OVER: Batch = { done: true, value: undefined }
+export type Batch = IteratorResult<ChatChunk[], undefined>
+export const OVER: Batch = { done: true, value: undefined }
 
-/** `meter`: counts what the provider sends, as it sends it. */
-type GuardedParts = { guards: CallGuards; meter: Pick<ChatMeter, 'count'>; steps?: GuardSteps }
+/** A streamed answer that guards check: a block ends it as a content filter does. */
+export abstract class CheckedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
+  protected readonly source: AsyncIterator<ChatChunk[], undefined>
+  protected readonly guards: CallGuards
+  protected isOver = false
 
-export class GuardedChunks implements AsyncIterableIterator<ChatChunk[], undefined> {
-  readonly #source: AsyncIterator<ChatChunk[]>
-  readonly #guards: CallGuards
-  readonly #meter: Pick<ChatMeter, 'count'>
-  readonly #filter: NewFilter
-  readonly #choices = new Map<number, ChoiceFilter>()
-  #last: ChatChunk | undefined
-  #isOver = false
-
-  constructor(source: AsyncIterable<ChatChunk[]>, { guards, meter, steps }: GuardedParts) {
-    this.#source = source[Symbol.asyncIterator]()
-    this.#guards = guards
-    this.#meter = meter
-    this.#filter = guards.outputFilters(steps)
+  constructor(source: AsyncIterable<ChatChunk[]>, guards: CallGuards) {
+    this.source = source[Symbol.asyncIterator]()
+    this.guards = guards
   }
 
   [Symbol.asyncIterator](): this {
     return this
   }
 
-  async next(): Promise<Batch> {
-    while (!this.#isOver) {
-      const { done, value } = await this.#source.next()
-      const chunks = await this.#guarded(done ? undefined : value)
-      if (chunks.length > 0) return { done: false, value: chunks }
-    }
+  abstract next(): Promise<Batch>
+
+  async return(): Promise<Batch> {
+    this.isOver = true
+    await this.source.return?.()
     return OVER
   }
 
-  async return(): Promise<Batch> {
-    this.#isOver = true
-    await this.#source.return?.()
+  /** The end of the choices that are open, where a guard blocks; anything else that was thrown is thrown again. */
+  protected async refused(thrown: unknown, last: ChatChunk | undefined, open: Iterable<number>): Promise<ChatChunk[]> {
+    await this.return()
+    if (!(thrown instanceof Blocked)) throw thrown
+    this.guards.blockedBy(thrown)
+    if (!last) return []
+    const { usage: _, ...rest } = last
+    return [{ ...rest, choices: [...open].map((index) => ({ index, delta: {}, finish_reason: 'content_filter' })) }]
+  }
+}
+
+/** The indexes of the choices that have not finished. */
+export const openOf = (choices: ReadonlyMap<number, { readonly isFinished: boolean }>): number[] =>
+  [...choices].flatMap(([index, { isFinished }]) => (isFinished ? [] : index))
+
+/** `meter`: counts what the provider sends, as it sends it. */
+type GuardedParts = { guards: CallGuards; meter: Pick<ChatMeter, 'count'>; steps?: GuardSteps }
+
+export class GuardedChunks extends CheckedChunks {
+  readonly #meter: Pick<ChatMeter, 'count'>
+  readonly #filter: NewFilter
+  readonly #choices = new Map<number, ChoiceFilter>()
+  #last: ChatChunk | undefined
+
+  constructor(source: AsyncIterable<ChatChunk[]>, { guards, meter, steps }: GuardedParts) {
+    super(source, guards)
+    this.#meter = meter
+    this.#filter = guards.outputFilters(steps)
+  }
+
+  async next(): Promise<Batch> {
+    while (!this.isOver) {
+      const { done, value } = await this.source.next()
+      const chunks = await this.#guarded(done ? undefined : value)
+      if (chunks.length > 0) return { done: false, value: chunks }
+    }
     return OVER
   }
 
@@ -61,14 +85,11 @@ export class GuardedChunks implements AsyncIterableIterator<ChatChunk[], undefin
         this.#meter.count(batch)
         for (const chunk of batch) this.#take(chunk, out)
       } else {
-        this.#isOver = true
+        this.isOver = true
         this.#endAll(out)
       }
     } catch (thrown) {
-      await this.return()
-      if (!(thrown instanceof Blocked)) throw thrown
-      this.#guards.blockedBy(thrown)
-      if (this.#last) out.push(this.#refusal(this.#last))
+      out.push(...(await this.refused(thrown, this.#last, openOf(this.#choices))))
     }
     return out
   }
@@ -97,15 +118,9 @@ export class GuardedChunks implements AsyncIterableIterator<ChatChunk[], undefin
       if (rest && this.#last) out.push(chunkOf(this.#last, index, rest))
     }
   }
-
-  #refusal(chunk: ChatChunk): ChatChunk {
-    const { usage: _, ...rest } = chunk
-    const open = [...this.#choices].filter(([, { isFinished }]) => !isFinished)
-    return { ...rest, choices: open.map(([index]) => ({ index, delta: {}, finish_reason: 'content_filter' })) }
-  }
 }
 
-function chunkOf({ usage: _, ...chunk }: ChatChunk, index: number, delta: Delta): ChatChunk {
+export function chunkOf({ usage: _, ...chunk }: ChatChunk, index: number, delta: Delta): ChatChunk {
   return { ...chunk, choices: [{ index, delta, finish_reason: null }] }
 }
 
