@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { METADATA_NETWORKS } from '../src/config/check/metadata-hosts.ts'
+import { DEFAULT_FILES, DEFAULT_SERVER } from '../src/config/config.ts'
 import { networkMatcher } from '../src/kit/address.ts'
 import { DEPLOY, findTool, runTool } from './deploy/tools.ts'
-import { NGINX } from './kit/nginx.ts'
+import { freePort } from './kit/free-port.ts'
+import { bySample, NGINX, startNginx } from './kit/nginx.ts'
 
 const FILES = {
   nginx: 'nginx/gatehouse.conf',
@@ -109,6 +111,66 @@ describe('the sample for', () => {
   it.each(Object.keys(FILES) as (keyof typeof FILES)[])('%s has two gateways', (name) => {
     const text = name === 'envoy' ? JSON.stringify(parse(sample(name))) : sample(name)
     for (const port of [8787, 8788]) expect(text).toMatch(new RegExp(`127\\.0\\.0\\.1(:|","port_value":)${port}`))
+  })
+
+  /** A proxy of the sample before a server that counts the bytes of bodies. */
+  async function startProxy(name: 'nginx' | 'caddy', gateway: number) {
+    const port = await freePort()
+    if (name === 'nginx') return startNginx(bySample([gateway], port), port)
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-caddy-'))
+    const file = join(directory, 'Caddyfile')
+    const text = sample('caddy')
+      .replace(/127\.0\.0\.1:878[78]/, `127.0.0.1:${gateway}`)
+      .replace(/ 127\.0\.0\.1:8788/, '')
+      .replace(/^:8080/m, `{\n\tadmin off\n}\nhttp://127.0.0.1:${port}`)
+    writeFileSync(file, text)
+    const command = [CADDY ?? '', 'run', '--adapter', 'caddyfile', '--config', file]
+    const child = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore', env: { ...process.env, HOME: directory } })
+    const url = `http://127.0.0.1:${port}`
+    const isUp = () =>
+      fetch(url, { keepalive: false }).then(
+        () => true,
+        () => false,
+      )
+    while (!(await isUp())) if (child.exitCode !== null) throw new Error('Caddy ended.')
+    return {
+      url,
+      async stop() {
+        child.kill('SIGKILL')
+        await child.exited
+        rmSync(directory, { recursive: true, force: true })
+      },
+    }
+  }
+
+  it.each(['nginx', 'caddy'] as const)('%s lets files pass that are larger than other bodies may be', async (name) => {
+    if ((name === 'nginx' ? NGINX : CADDY) === null) return
+    const gateway = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      maxRequestBodySize: 2 ** 30,
+      fetch: async (request) => Response.json((await request.arrayBuffer()).byteLength),
+    })
+    const proxy = await startProxy(name, gateway.port ?? 0)
+    const send = async (path: string, bytes: number) => {
+      const response = await fetch(`${proxy.url}${path}`, { method: 'POST', body: new Uint8Array(bytes) })
+      return response.ok ? response.json() : response.status
+    }
+    const most = DEFAULT_SERVER.max_body_bytes
+    expect(await send('/v1/chat/completions', most)).toBe(most)
+    // Caddy keeps no body; the gateway refuses it.
+    expect(await send('/v1/chat/completions', most + 1)).toBe(name === 'nginx' ? 413 : most + 1)
+    for (const path of ['/v1/files', '/v1/messages/batches']) expect(await send(path, most + 1)).toBe(most + 1)
+    await proxy.stop()
+    await gateway.stop(true)
+  })
+
+  it.each([
+    ['nginx', sample('nginx'), /client_max_body_size 513m;/],
+    ['the ingress of the chart', readFileSync(join(DEPLOY, 'helm/gatehouse/values.yaml'), 'utf8'), /body-size: 513m/],
+  ])('%s allows the largest file and its form', (_name, text, limit) => {
+    expect(text).toMatch(limit)
+    expect(DEFAULT_FILES.max_bytes).toBe(512 * 2 ** 20)
   })
 
   it.each(['caddy', 'haproxy', 'envoy'] as const)('%s asks /readyz', (name) => {
