@@ -205,6 +205,9 @@ describe.skipIf(helm === null)('the chart, rendered by helm', () => {
       podOf(await manifests(args)).metadata.annotations['checksum/config'] as string
     const before = await checksum()
     expect(await checksum('--set', 'config.server.shutdown_seconds=61')).not.toBe(before)
+    expect(await checksum('--set', 'config.request_log.reader=clickhouse')).not.toBe(before)
+    expect(await checksum('--set', 'config.admin.port=8790')).not.toBe(before)
+    expect(await checksum('--set', 'config.request_log.keep_days=8')).toBe(before)
     expect(await checksum('--set', 'config.models.a.targets[0].provider=sandbox')).toBe(before)
     const restart = ['--set', 'configReload.mode=restart']
     expect(await checksum(...restart, '--set', 'config.models.a.targets[0].provider=sandbox')).not.toBe(

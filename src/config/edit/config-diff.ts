@@ -1,7 +1,7 @@
 /** Describes in one line how two configurations differ: names only, never a value. */
 import type { Config } from '../config.ts'
 
-/** Settings that a running server cannot change: its address and its data directory. */
+/** Settings, and whole sections, that a running server cannot change: they say so in the schema of the configuration. */
 const NEEDS_RESTART = [
   'server.host',
   'server.port',
@@ -14,9 +14,9 @@ const NEEDS_RESTART = [
   'outputs.s3',
   'limits.store',
   'valkey',
-  'valkey.url',
-  'valkey.prefix',
-  'valkey.timeout_ms',
+  'request_log.sinks',
+  'request_log.reader',
+  'metrics',
   'telemetry.otlp',
   'admin.enabled',
   'admin.host',
@@ -43,7 +43,7 @@ export function changesBetween(before: Config, after: Config): Changes {
     const names = isTable(old) && isTable(now) ? changedNames(old, now) : undefined
     parts.push(names === undefined ? `~${section}` : `${section} ${listed(names)}`)
     const changed = names === undefined ? [section] : names.map((name) => `${section}.${name.slice(1)}`)
-    needs_restart.push(...changed.filter((name) => NEEDS_RESTART.includes(name)))
+    needs_restart.push(...changed.filter((name) => NEEDS_RESTART.includes(section) || NEEDS_RESTART.includes(name)))
   }
   return { text: parts.join(', '), needs_restart }
 }

@@ -2,8 +2,10 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import schema from '../../../gatehouse.schema.json' with { type: 'json' }
 import { ConfigError } from '../check/problem.ts'
 import { loadConfig } from '../load/load.ts'
+import { changesBetween } from './config-diff.ts'
 import { createConfigSource } from './source.ts'
 
 const directories: string[] = []
@@ -99,6 +101,23 @@ describe('a proposed file', () => {
     ])
     expect([needs_restart, emptied]).toEqual([['server.port'], []])
     expect(source.diff('').emptied).toEqual(['providers', 'models'])
+  })
+
+  test('needs a restart for each setting whose description says so', () => {
+    const sections = Object.entries(schema.properties as Record<string, { description?: string; properties?: object }>)
+    const isNamed = ({ description = '' }: { description?: string }) => description.includes('Needs a restart')
+    const named = sections.flatMap(([section, one]) =>
+      Object.entries(one.properties ?? {})
+        .filter(([, member]) => isNamed(one) || isNamed(member))
+        .map(([member]) => [section, member] as const),
+    )
+    expect(named.length).toBeGreaterThan(8)
+    const config = (section: string, member: string, value: number) =>
+      ({ [section]: { [member]: value } }) as unknown as Parameters<typeof changesBetween>[0]
+    for (const [section, member] of named) {
+      const { needs_restart } = changesBetween(config(section, member, 1), config(section, member, 2))
+      expect(needs_restart).toEqual([`${section}.${member}`])
+    }
   })
 
   test('is applied once, with a backup of what was there', async () => {

@@ -38,7 +38,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "gatehouse.restartConfig" -}}
 {{- $config := include "gatehouse.config" . | fromYaml }}
 {{- if eq .Values.configReload.mode "watch" }}
-{{- $config = pick $config "server" "store" "outputs" "limits" "valkey" "cache" "telemetry" "metrics" "sandbox" "data_dir" }}
+{{- $rows := pick (default dict (get $config "request_log")) "sinks" "reader" }}
+{{- $config = pick $config "server" "admin" "store" "outputs" "limits" "valkey" "cache" "telemetry" "metrics" "sandbox" "data_dir" }}
+{{- $config = set $config "request_log" $rows }}
 {{- end }}
 {{- toJson $config }}
 {{- end }}
