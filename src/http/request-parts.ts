@@ -9,12 +9,13 @@ export function queryOf({ url }: Pick<Request, 'url'>): URLSearchParams {
 }
 
 /**
- * The path as it came, still percent-encoded, without the query and a trailing slash. Without a usable `host` header
- * (HTTP/1.0) there is nothing before it.
+ * The path as it came, still percent-encoded, without the query and a trailing slash, with one slash at its start: some clients
+ * append it to a base URL that ends with one. Without a usable `host` header (HTTP/1.0) there is nothing before it.
  */
 export function pathOf({ url }: Pick<Request, 'url'>): string {
-  const start = url.charCodeAt(0) === 47 ? 0 : url.indexOf('/', url.indexOf('//') + 2)
+  let start = url.charCodeAt(0) === 47 ? 0 : url.indexOf('/', url.indexOf('//') + 2)
   if (start === -1) return '/' // of CONNECT, which names no path
+  while (url.charCodeAt(start + 1) === 47) start++
   let end = url.indexOf('?', start)
   if (end === -1) end = url.length
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
