@@ -1,7 +1,5 @@
 /** Realtime sessions on a real port: the sandbox, vendors that a test scripts, limits, money, client secrets and ends. */
 import { afterEach, describe, expect, it } from 'bun:test'
-import OpenAI from 'openai'
-import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket'
 import type { Budget } from '../src/spec/rate-limit.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { openPort, type Port } from './kit/served.ts'
@@ -139,51 +137,6 @@ const openaiWith = (origin: string, more: object = {}) => ({
   providers: { v: { base_url: `${origin}/v1`, key: KEY } },
   models: { 'v/gpt-realtime': { prices: PRICES } },
   ...more,
-})
-
-describe('the openai package', () => {
-  it('holds a session with the sandbox: settings, text, audio, usage and errors', async () => {
-    const port = await open()
-    const Native = globalThis.WebSocket
-    // The package asks for wss, and the port of a test has no certificate.
-    globalThis.WebSocket = class extends Native {
-      constructor(url: string, protocols: string[]) {
-        super(url.replace('wss:', 'ws:'), protocols)
-      }
-    } as never
-    try {
-      const client = new OpenAI({ apiKey: port.token, baseURL: port.url })
-      const realtime = new OpenAIRealtimeWebSocket({ model: 'sandbox/realtime', dangerouslyAllowBrowser: true }, client)
-      const seen: Event[] = []
-      const ended = Promise.withResolvers<Json>()
-      realtime.on('event', (event) => {
-        seen.push(event as unknown as Event)
-        if (event.type === 'session.created') {
-          realtime.send({ type: 'session.update', session: { type: 'realtime', instructions: 'Be brief.' } })
-          realtime.send(item('Good morning') as never)
-          realtime.send({ type: 'response.create' })
-          realtime.send({ type: 'nonsense' } as never)
-        }
-        if (event.type === 'response.done') ended.resolve(event.response as unknown as Json)
-      })
-      realtime.on('error', () => {})
-      const response = await ended.promise
-      expect(response.usage).toMatchObject({ input_tokens: 3, output_token_details: { audio_tokens: 6 } })
-      const types = new Set(seen.map(({ type }) => type))
-      for (const type of ['session.updated', 'conversation.item.added', 'response.output_audio.delta']) {
-        expect([...types]).toContain(type)
-      }
-      realtime.close()
-      expect(await used(port, 1)).toMatchObject({
-        model: 'sandbox/realtime',
-        requests: 1,
-        input_tokens: 3,
-        output_tokens: 12,
-      })
-    } finally {
-      globalThis.WebSocket = Native
-    }
-  })
 })
 
 describe('a session of the Realtime API', () => {
@@ -396,6 +349,22 @@ describe('limits and budgets of a session', () => {
     client.close()
     expect(await used(port, 1)).toMatchObject({ requests: 1, input_tokens: 200, estimated: 0 })
   })
+
+  it('a client that leaves once it has asked, before the vendor begins, is charged as well', async () => {
+    const asked = Promise.withResolvers<Socket>()
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'response.create') asked.resolve(socket)
+      if (event.type === 'response.cancel') socket.send(done('r1'))
+    })
+    const port = await open(openaiWith(vendor.origin))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send(ASK)
+    const socket = await asked.promise
+    client.close()
+    await client.closed
+    socket.send(created('r1'))
+    expect(await used(port, 1)).toMatchObject({ requests: 1, input_tokens: 200, estimated: 0 })
+  })
 })
 
 describe('client secrets', () => {
@@ -521,9 +490,9 @@ describe('a session of the Live API', () => {
   })
 
   it('ends with the reason where its model may not be used, or has another API', async () => {
-    const port = await open()
+    const port = await open(openaiWith('http://127.0.0.1:1'))
     const client = await connect(port.url.replace(/\/v1$/, '') + LIVE, { headers: { 'x-goog-api-key': port.token } })
-    client.send({ setup: { model: 'models/sandbox/realtime' } })
+    client.send({ setup: { model: 'models/v/gpt-realtime' } })
     const { code, reason } = await client.closed
     expect([code, reason]).toEqual([1011, expect.stringContaining('unsupported_value')])
   })

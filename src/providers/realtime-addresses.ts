@@ -4,8 +4,9 @@ import { contentgenSettings } from './contentgen-compat/contentgen-settings.ts'
 import { asWebSocket, type RealtimeAddress } from './realtime-connection.ts'
 import { type AdapterParts, settingsOf } from './settings.ts'
 
-/** Google's own path. */
-export const GEMINI_LIVE_PATH = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
+/** Google's own path, by the version of the API. */
+export const geminiLivePath = (version: string): string =>
+  `/ws/google.ai.generativelanguage.${version}.GenerativeService.BidiGenerateContent`
 
 /** Undefined: the kind has none. */
 export function realtimeAddress(kind: ProviderKind, parts: AdapterParts): RealtimeAddress | undefined {
@@ -16,7 +17,7 @@ export function realtimeAddress(kind: ProviderKind, parts: AdapterParts): Realti
   }
   if (kind === 'contentgen-compat') {
     const settings = contentgenSettings(parts)
-    const url = asWebSocket(new URL(settings.base_url).origin) + GEMINI_LIVE_PATH
+    const url = asWebSocket(new URL(settings.base_url).origin) + geminiLivePath('v1beta')
     // Vertex AI has another API.
     return settings.cloud ? undefined : { api: 'gemini', ...settings, urlOf: () => url }
   }

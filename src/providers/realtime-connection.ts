@@ -22,7 +22,7 @@ export function connectTo(
   { api, headers, timeouts, urlOf }: RealtimeAddress,
 ): RealtimeProvider {
   return {
-    api,
+    apis: [api],
     connect({ model, request_id }, listener, signal) {
       const { promise, resolve, reject } = Promise.withResolvers<RealtimeConnection>()
       const decoder = new TextDecoder()

@@ -6,6 +6,8 @@ export type RealtimeApi = 'openai' | 'gemini'
 type RealtimeCall = {
   /** The provider's own name of the model. */
   model: string
+  /** One of those that the provider has. */
+  api: RealtimeApi
   request_id: string
 }
 
@@ -24,7 +26,7 @@ export type RealtimeConnection = {
 }
 
 export type RealtimeProvider = {
-  api: RealtimeApi
+  apis: readonly RealtimeApi[]
   /** Rejects with GatewayError where no connection is made; at once when `signal` is aborted. */
   connect(call: RealtimeCall, listener: RealtimeListener, signal: AbortSignal): Promise<RealtimeConnection>
 }

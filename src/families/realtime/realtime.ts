@@ -2,7 +2,7 @@
 import type { Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
 import type { Target } from '../../providers/provider.ts'
-import type { RealtimeConnection, RealtimeListener } from '../../providers/realtime.ts'
+import type { RealtimeApi, RealtimeConnection, RealtimeListener } from '../../providers/realtime.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { NO_UNITS, type Units } from '../../spec/usage.ts'
 
@@ -102,7 +102,7 @@ export function createTurnMeter(): TurnMeter {
   }
 }
 
-type Connecting = { request_id: string; listener: RealtimeListener }
+type Connecting = { api: RealtimeApi; request_id: string; listener: RealtimeListener }
 
 /** Connects to the first target that opens a session: nothing has been sent to those before it. */
 export async function connectToFirst(
@@ -110,11 +110,11 @@ export async function connectToFirst(
   prepare: (target: Target) => Connecting,
   signal: AbortSignal,
 ): Promise<RealtimeConnection> {
-  const { request_id, listener } = prepare(first)
+  const { listener, ...session } = prepare(first)
   try {
     const provider = first.provider.realtime
     if (!provider) throw new GatewayError('no_available_channel', 'The provider has no realtime API.')
-    return await provider.connect({ model: first.model, request_id }, listener, signal)
+    return await provider.connect({ model: first.model, ...session }, listener, signal)
   } catch (thrown) {
     const [next, ...rest] = others
     if (!next || signal.aborted) throw thrown

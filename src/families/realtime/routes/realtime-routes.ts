@@ -16,7 +16,7 @@ import type { Log } from '../../../kit/log.ts'
 import { refusalOf } from '../../../protocols/shared/request-error.ts'
 import type { Target } from '../../../providers/provider.ts'
 import type { RealtimeApi } from '../../../providers/realtime.ts'
-import { GEMINI_LIVE_PATH } from '../../../providers/realtime-addresses.ts'
+import { geminiLivePath } from '../../../providers/realtime-addresses.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS } from '../../../spec/error-lists.ts'
 import { ClientSecretAnswer, ClientSecretRequest } from '../../../spec/realtime-request.ts'
@@ -57,7 +57,11 @@ export function realtimeRoutes(given: RealtimeRouteParts): Route[] {
   const secrets = createClientSecrets({ master: given.realtimeSecret, now })
   const families = { admitted: createRealtime({ is_admitted: true }), refused: createRealtime({ is_admitted: false }) }
   const parts = { ...given, secrets, families }
-  return [openaiRoute(parts), clientSecretsRoute(parts), geminiRoute(parts)]
+  return [
+    openaiRoute(parts),
+    clientSecretsRoute(parts),
+    ...GEMINI_VERSIONS.map((version) => geminiRoute(version, parts)),
+  ]
 }
 
 const hasClientSecret = ({ request }: Context): boolean =>
@@ -102,10 +106,14 @@ function openaiRoute(parts: Parts): Route {
   }
 }
 
-function geminiRoute(parts: Parts): Route {
+/** Version 3 of Google's SDK asks for `v1`, those before it for `v1beta`; the events are the same. */
+const GEMINI_VERSIONS = ['v1beta', 'v1', 'v1alpha']
+
+function geminiRoute(version: string, parts: Parts): Route {
   return {
     method: 'GET',
-    path: GEMINI_LIVE_PATH,
+    path: geminiLivePath(version),
+    ...(version === GEMINI_VERSIONS[0] ? {} : { hidden: true }),
     operation: {
       summary: 'Open a session of the Live API',
       description:
@@ -133,7 +141,7 @@ function protocolFor(context: Context, { api, model, first }: Opening, parts: Pa
     call: { ...(end_user === undefined ? {} : { end_user }), ...(session === undefined ? {} : { session }) },
     model,
     first,
-    events: eventsOf(api),
+    api,
     choose: (name) => targetsOf(caller, { model: name, api, request_id }, parts),
   }
   return (socket) => createSession({ ...parts, callerOf: parts.tokens.callerOf }, socket, start)
@@ -168,7 +176,7 @@ function targetsOf(
     is_detached: true,
   }
   pipeline.authorize(call, { family: 'realtime', model })
-  const targets = (call.plan?.model.targets ?? []).filter(({ provider }) => provider.realtime?.api === api)
+  const targets = (call.plan?.model.targets ?? []).filter(({ provider }) => provider.realtime?.apis.includes(api))
   const [first, ...others] = inOrder(targets)
   if (first) return [first, ...others]
   const message = `No provider of the model "${model}" has the realtime API of this path: events are not translated.`

@@ -6,10 +6,10 @@ import { CLOSE, type SocketParts, type SocketPeer } from '../../../http/socket.t
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { Log } from '../../../kit/log.ts'
 import type { Target } from '../../../providers/provider.ts'
-import type { RealtimeConnection } from '../../../providers/realtime.ts'
+import type { RealtimeApi, RealtimeConnection } from '../../../providers/realtime.ts'
 import { asGatewayError, GatewayError } from '../../../spec/error.ts'
 import { connectToFirst, createTurnMeter } from '../realtime.ts'
-import { MAX_OUTPUT_TOKENS, type RealtimeEvents } from '../realtime-events.ts'
+import { eventsOf, MAX_OUTPUT_TOKENS, type RealtimeEvents } from '../realtime-events.ts'
 import {
   createRequestedTurns,
   createTurns,
@@ -24,7 +24,7 @@ export type SessionParts = Omit<TurnParts, 'connection_id' | 'start'> & { log: L
 export type SessionStart = TurnStart & {
   /** As the client names it; undefined: its first event does. */
   model: string | undefined
-  events: RealtimeEvents
+  api: RealtimeApi
   /** Where the model is served, in the order in which they are tried. Throws GatewayError. */
   choose(model: string): [Target, ...Target[]]
   /** Sent to the provider before the first event of the client. */
@@ -49,7 +49,8 @@ export function createSession(
   { connection_id, onClosed }: Pick<SocketParts, 'connection_id' | 'onClosed'>,
   start: SessionStart,
 ) {
-  const { events, choose } = start
+  const { api, choose } = start
+  const events = eventsOf(api)
   let { model } = start
   const turns = createTurns({ ...parts, clock, connection_id, start })
   let peer: SocketPeer | undefined
@@ -66,11 +67,11 @@ export function createSession(
   let max_output_tokens = MAX_OUTPUT_TOKENS
   const requested = createRequestedTurns()
   const running = new Map<string, OpenTurn>()
+  const openTurns = () => requested.size() + running.size
   const control = new AbortController()
   let activeAt = clock.steady()
   let cancelIdle = clock.after(IDLE_MILLISECONDS, checkIdle)
-  let cancelStop = () => {}
-  let cancelReport = () => {}
+  let [cancelStop, cancelReport] = [() => {}, () => {}]
 
   const names = () => ({
     model: model ?? '',
@@ -112,9 +113,8 @@ export function createSession(
     cancelStop()
     onClosed()
     waiting.clear()
-    for (const turn of requested.clear()) turn.finish()
     for (const id of running.keys()) cancelResponse(id)
-    if (running.size === 0) disconnect()
+    if (openTurns() === 0) disconnect()
     else cancelReport = clock.after(REPORT_MILLISECONDS, disconnect)
   }
 
@@ -153,7 +153,7 @@ export function createSession(
         choose(model ?? ''),
         (candidate) => {
           target = candidate
-          return { request_id: connection_id, listener: { message: receive, closed: providerClosed } }
+          return { api, request_id: connection_id, listener: { message: receive, closed: providerClosed } }
         },
         control.signal,
       )
@@ -199,7 +199,7 @@ export function createSession(
 
   type Asked = ReturnType<RealtimeEvents['ofClient']>
   async function request({ text, event_id: own, max_output_tokens: most }: Asked, event_id: unknown): Promise<void> {
-    if (requested.size() + running.size >= MAX_OPEN_TURNS) {
+    if (openTurns() >= MAX_OPEN_TURNS) {
       return sendError(
         new GatewayError('rate_limit_exceeded', `A session has at most ${MAX_OPEN_TURNS} open responses.`),
         event_id,
@@ -244,7 +244,10 @@ export function createSession(
     const { id, begins, delivers, ends, refuses, text: sent } = events.ofProvider(event, text, names())
     if (refuses) requested.refuse(refuses)
     if (id !== undefined) {
-      if (begins && !running.has(id)) running.set(id, requested.next() ?? adopt(id))
+      if (begins && !running.has(id)) {
+        running.set(id, requested.next() ?? adopt(id))
+        if (!isOpen) cancelResponse(id)
+      }
       const turn = running.get(id)
       if (delivers) turn?.meter.delivered(delivers)
       if (ends && turn) {
@@ -255,7 +258,7 @@ export function createSession(
       }
     }
     send(sent)
-    if (!isOpen && running.size === 0) disconnect()
+    if (!isOpen && openTurns() === 0) disconnect()
   }
 
   function accept(data: string): void {
