@@ -3,11 +3,13 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../src/kit/secret.ts'
+import { openStore } from '../src/store/open-store.ts'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { importDirectory, lineOf, outcomesOf } from './kit/imports.ts'
 import { completion, startVendor, whole } from './kit/vendor.ts'
 
-const CONFIG = join(import.meta.dir, 'fixtures/import/bifrost/config.json')
+const FIXTURES = join(import.meta.dir, 'fixtures/import/bifrost')
+const CONFIG = join(FIXTURES, 'config.json')
 const VALUES = { TEAM_HEADER: 'search', AZURE_ENDPOINT_EU: 'https://example-eu.openai.azure.com' }
 
 describe('gatehouse import bifrost', () => {
@@ -85,6 +87,59 @@ describe('gatehouse import bifrost', () => {
       await gateway[Symbol.asyncDispose]()
       vendor.stop()
     }
+  })
+
+  test('says what becomes of each part of the published examples', async () => {
+    using directory = importDirectory()
+    const path = join(FIXTURES, 'virtual-keys.json')
+    const { providers, governance, ...sections } = JSON.parse(readFileSync(path, 'utf8'))
+    const report = await directory.report(['bifrost', path])
+    const parts = [
+      ...Object.keys(sections).filter((name) => name !== '$schema'),
+      ...Object.entries<{ keys: { name: string }[] }>(providers).flatMap(([name, { keys }]) =>
+        keys.map((key) => `providers.${name}.keys[${key.name}]`),
+      ),
+      ...governance.virtual_keys.map(({ name }: { name: string }) => `governance.virtual_keys[${name}]`),
+      'governance.auth_config',
+    ]
+    expect(parts.filter((part) => !report.lines.some(({ from }) => from === part))).toEqual([])
+    // What is said to be in the file is there.
+    for (const { outcome, to = '' } of report.lines) {
+      const [, provider] = /^providers\.([a-z][\w-]*)/.exec(to) ?? []
+      if (outcome === 'carried' && provider) expect(directory.file()).toContain(`  ${provider}:\n`)
+    }
+    expect(lineOf(report, 'providers.parasail.keys[Parasail]')?.why).toContain('no address to call')
+    expect(lineOf(report, 'governance.virtual_keys[eu].provider_configs[azure].key_ids')?.outcome).toBe('dropped')
+  })
+
+  test('lets no virtual key call a model that its provider config blocks', async () => {
+    using directory = importDirectory()
+    const openai = { keys: [{ name: 'one', value: 'env.OPENAI_API_KEY', models: ['gpt-4o', 'o3', 'gpt-4o-mini'] }] }
+    const shares = {
+      listed: { allowed_models: ['gpt-4o', 'o3'], blacklisted_models: ['O3'] },
+      open: { allowed_models: ['*'], blacklisted_models: ['o3', 'unknown'] },
+      closed: { allowed_models: ['*'], blacklisted_models: ['*'] },
+    }
+    const virtual_keys = Object.entries(shares).map(([name, share]) => ({
+      id: name,
+      name,
+      value: `sk-bf-${name}-of-the-test`,
+      provider_configs: [{ provider: 'openai', key_ids: ['*'], ...share }],
+    }))
+    const config = { version: 2, providers: { openai }, governance: { virtual_keys } }
+    writeFileSync(join(directory.path, 'config.json'), JSON.stringify(config))
+    const report = await directory.report(['bifrost', 'config.json'])
+    const at = (name: string) => `governance.virtual_keys[${name}].provider_configs`
+    expect(lineOf(report, `${at('open')}[openai].blacklisted_models`)?.outcome).toBe('changed')
+    expect(lineOf(report, at('closed'))?.to).toBe('token closed, revoked')
+    const store = await openStore({ url: `sqlite:${join(directory.path, 'gatehouse.db')}` })
+    const tokens = await store.tokens.list()
+    await store.close()
+    const models = Object.fromEntries(tokens.map(({ name, models }) => [name, models]))
+    expect(models).toMatchObject({
+      listed: ['openai/gpt-4o', 'gpt-4o'],
+      open: ['openai/gpt-4o', 'openai/gpt-4o-mini', 'gpt-4o', 'gpt-4o-mini'],
+    })
   })
 
   test('reads an empty list as everything where the file says version 1', async () => {

@@ -51,6 +51,44 @@ describe('gatehouse import portkey', () => {
     )
   })
 
+  test('shares calls between a target and the first of a fallback, as the published examples do, and says what it drops', async () => {
+    using directory = importDirectory()
+    const vendors = { 'anthropic-vk': 'anthropic', 'openai-vk': 'openai', 'azure-vk': 'openai' }
+    const keys = Object.entries(vendors).map(([slug, provider]) => ({ slug, ai_provider_name: provider }))
+    const configs = JSON.parse(readFileSync(join(FIXTURES, 'cookbook.json'), 'utf8'))
+    writeFileSync(join(directory.path, 'virtual-keys.json'), JSON.stringify({ data: keys }))
+    writeFileSync(join(directory.path, 'configs.json'), JSON.stringify({ data: configs }))
+    const report = await directory.report(['portkey', '.'])
+    expect(directory.file()).toContain(
+      'targets: [{ provider: anthropic-vk, model: claude-3-opus-20240229, priority: 0, weight: 0.5 }, { provider: openai-vk, model: gpt-4o, priority: 0, weight: 0.5 }, { provider: azure-vk, model: gpt-4o-eu, priority: 1, weight: 0.5 }]',
+    )
+    const said = report.lines
+      .filter(({ outcome, from }) => outcome === 'dropped' && from.startsWith('configs'))
+      .map(({ from }) => from)
+    expect(said).toEqual([
+      'configs[nested].targets[0].override_params.max_tokens',
+      'configs[conditional].strategy.conditions',
+      'configs[guarded].before_request_hooks',
+      'configs[guarded].after_request_hooks',
+      'configs[guarded].output_guardrails',
+      'configs[retries].retry',
+      'configs[retries]',
+    ])
+  })
+
+  test('turns no cache on for false, and says what a gateway without integrations has', async () => {
+    using directory = importDirectory()
+    const target = { provider: 'openai', override_params: { model: 'gpt-4o' }, cache: false }
+    writeFileSync(join(directory.path, 'one.json'), JSON.stringify(target))
+    await directory.report(['portkey', 'one.json'])
+    expect(directory.file()).not.toContain('cache')
+    const conf = { plugins_enabled: ['default'], credentials: { portkey: { apiKey: '...' } }, cache: false }
+    writeFileSync(join(directory.path, 'conf.json'), JSON.stringify(conf))
+    const { lines } = await directory.report(['portkey', 'conf.json'])
+    expect(lines.map(({ from }) => from)).toEqual(['plugins_enabled', 'credentials', 'config'])
+    expect(lines[0]?.why).toBe('write them as guards')
+  })
+
   test('prints a command in which a shell reads nothing of the name of a key', async () => {
     using directory = importDirectory()
     const data = [{ name: "$(id) `id` 'x'", status: 'active' }]

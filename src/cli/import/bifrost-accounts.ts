@@ -133,6 +133,14 @@ function projectOf(draft: Draft, members: Members): string | 'none' | undefined 
   return undefined
 }
 
+/** The models of a provider without those that are blocked; undefined: all of them. */
+function allowedOf({ provider, models: allowed, blocked }: BifrostShare, { byProvider }: BifrostModels) {
+  if (blocked.length === 0) return allowed
+  const names = allowed ?? [...(byProvider.get(provider) ?? [])].map((id) => id.slice(provider.length + 1))
+  const out = new Set(blocked.map((name) => name.toLowerCase()))
+  return names.filter((name) => !out.has(name.toLowerCase()))
+}
+
 type PatternParts = { members: Members; shares: readonly BifrostShare[]; models: BifrostModels; to: string }
 
 /** What it may call. Empty: nothing, so that it is revoked. */
@@ -141,16 +149,23 @@ function patternsOf(draft: Draft, { members, shares, models, to }: PatternParts)
   const whole = new Set<string>()
   for (const share of shares) {
     const at = `${members.at('provider_configs')}[${share.provider}]`
-    if (!share.hasKeys || share.models?.length === 0) {
+    const allowed = allowedOf(share, models)
+    if (!share.hasKeys || allowed?.length === 0) {
       draft.dropped(at, 'it allows no key or no model')
       continue
     }
+    if (allowed && share.models === undefined)
+      draft.changed(
+        `${at}.blacklisted_models`,
+        `${to}.models`,
+        'a token names what it may use: all others of the source',
+      )
     if (share.isLimitedToKeys) draft.dropped(`${at}.key_ids`, 'a token may use every key of a provider')
     if (share.hasLimits) draft.dropped(`${at}.budgets`, 'a token has one budget for all providers')
-    if (share.models === undefined) {
+    if (allowed === undefined) {
       whole.add(share.provider)
       patterns.push(`${share.provider}/*`)
-    } else patterns.push(...share.models.map((model) => `${share.provider}/${model}`))
+    } else patterns.push(...allowed.map((model) => `${share.provider}/${model}`))
   }
   // A bare name may be called at each of its providers, so all of them must be allowed.
   for (const [name, providers] of models.bare) {

@@ -65,7 +65,6 @@ function readProvider(draft: Draft, { name, path, row, keys }: BifrostProvider):
   const custom = membersOf(draft, members.record('custom_provider_config') ?? {}, members.at('custom_provider_config'))
   const vendor = custom.text('base_provider_type') ?? name
   const network = membersOf(draft, members.record('network_config') ?? {}, members.at('network_config'))
-  const shared = sharedOf(draft, { members, network, name })
   const base_url = baseUrlOf(draft, network, vendor)
   const readKeys = keys.length === 0 ? [{ row: { models: ['*'] }, path }] : keys
   const groups = new Map<string, Key[]>()
@@ -75,6 +74,9 @@ function readProvider(draft: Draft, { name, path, row, keys }: BifrostProvider):
     const text = JSON.stringify(key.tree)
     groups.set(text, [...(groups.get(text) ?? []), key])
   }
+  // None of its keys can be used, as their lines say.
+  if (groups.size === 0) return models
+  const shared = sharedOf(draft, { members, network, name })
   for (const group of groups.values()) readGroup(draft, { group, name, shared, models })
   network.rest(NETWORK)
   custom.rest(CUSTOM)

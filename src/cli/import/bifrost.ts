@@ -23,6 +23,8 @@ const OTHERS: Record<string, string> = {
   routing_rules: 'set models.<id>.fallbacks and models.<id>.targets.when',
   governance_model_configs: 'limits of a model are those of models.<id>.rate_limits',
   governance_pricing_overrides: 'set models.<id>.prices',
+  config_mcp_clients: 'write it as mcp.servers.<name>',
+  governance_virtual_key_mcp_configs: 'name the token in mcp.servers.<name>.tokens',
 }
 export const BIFROST_TABLES = [
   ...[PROVIDERS, KEYS, VIRTUAL_KEYS, SHARES, SHARE_KEYS, BUDGETS, LIMITS, TEAMS, CUSTOMERS],
@@ -44,7 +46,7 @@ export function readBifrostTables(draft: Draft, tables: Tables): void {
     const isLimitedToKeys = limitedShares.has(String(row.id))
     return {
       provider: String(row.provider),
-      models: listOf(row.allowed_models),
+      ...modelsOf(row, false),
       hasKeys: isLimitedToKeys || !hasShareKeys || !('allow_all_keys' in row) || isTrue(row.allow_all_keys),
       isLimitedToKeys,
       hasLimits: Boolean(row.rate_limit_id) || rows(BUDGETS).some((one) => one.provider_config_id === row.id),
@@ -95,6 +97,7 @@ const GOVERNANCE: Record<string, string> = {
   model_configs: 'limits of a model are those of models.<id>.rate_limits',
   pricing_overrides: 'set models.<id>.prices',
   auth_config: 'make an admin token: gatehouse admin create',
+  providers: 'budgets are those of callers, limits providers.<id>.rate_limits',
   users: 'people log in to the console by roles',
 }
 
@@ -118,10 +121,10 @@ export function readBifrostConfig(draft: Draft, tree: Record<string, unknown>): 
       : limits.find(({ id }) => id === row.rate_limit_id && id !== undefined),
   })
   const shareOf = (row: Row): BifrostShare => {
-    const [models, keys] = [listOf(row.allowed_models), listOf(row.key_ids)]
+    const keys = listOf(row.key_ids)
     return {
       provider: String(row.provider),
-      models: models?.length === 0 && isOpen ? undefined : models,
+      ...modelsOf(row, isOpen),
       hasKeys: keys === undefined || keys.length > 0 || isOpen,
       isLimitedToKeys: keys !== undefined && keys.length > 0,
       hasLimits: ['budgets', 'budget', 'rate_limit', 'rate_limit_id'].some((name) => row[name] !== undefined),
@@ -171,6 +174,13 @@ function listOf(given: unknown): string[] | undefined {
   const value = typeof given === 'string' ? parsed(given) : given
   const names = Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
   return names.includes('*') ? undefined : names
+}
+
+/** A list that blocks wins over one that allows. `isOpen`: an empty list allows everything. */
+function modelsOf(row: Row, isOpen: boolean): Pick<BifrostShare, 'models' | 'blocked'> {
+  const [allowed, blocked] = [listOf(row.allowed_models), listOf(row.blacklisted_models)]
+  if (blocked === undefined) return { models: [], blocked: [] }
+  return { models: allowed?.length === 0 && isOpen ? undefined : allowed, blocked }
 }
 
 function parsed(text: string): unknown {

@@ -51,7 +51,9 @@ export function readPortkeyConfig(draft: Draft, { tree, path, id, known }: Confi
   root.rest(TARGET)
 }
 
-const orderText = (order: readonly number[]): string => order.map((one) => String(one).padStart(4, '0')).join('.')
+/** The first of a fallback is as early as a target beside it. */
+const orderText = (order: readonly number[]): string =>
+  Array.from({ length: DEEPEST + 1 }, (_, at) => String(order[at] ?? 0).padStart(4, '0')).join('.')
 
 /** Configs are written in both ways: `override_params`, `overrideParams`. */
 const snakeCase = (tree: Record<string, unknown>): Record<string, unknown> =>
@@ -106,7 +108,10 @@ function targetOf(
   params.rest(PARAMS)
   if (provider === undefined) {
     if (virtual !== undefined)
-      draft.dropped(members.path || 'config', `provider ${JSON.stringify(virtual)} is not in the source`)
+      draft.dropped(
+        members.path || 'config',
+        `provider ${JSON.stringify(virtual)} is not in the source; add the list of virtual keys`,
+      )
     return undefined
   }
   const model = name ?? written ?? members.text('deployment_id') ?? members.text('azure_deployment_name')
@@ -170,7 +175,7 @@ function optionsOf(draft: Draft, members: Members, kind: string): Tree | undefin
 /** `max_age` is in seconds. */
 function readCache(draft: Draft, root: Members, model: string): Tree {
   const given = root.take('cache')
-  if (given === undefined) return {}
+  if (given === undefined || given === false) return {}
   const cache = membersOf(draft, snakeCase(isRecord(given) ? given : { mode: given }), root.at('cache'))
   const mode = cache.text('mode')
   const seconds = cache.number('max_age')
@@ -204,6 +209,10 @@ function readRetry(draft: Draft, root: Members, model: string): undefined {
 
 const GUARDRAILS = 'write them as guards'
 const TARGET: Record<string, string> = {
+  // Of the `conf.json` of a gateway.
+  plugins_enabled: GUARDRAILS,
+  credentials: 'they are those of plugins',
+  admin_token: 'make an admin token: gatehouse admin create',
   weight: '',
   strict_open_ai_compliance: '',
   retry: 'retries are those of the model: routing.tries',
