@@ -26,3 +26,46 @@ test('lists only the models that are deprecated or have a date of their end', as
   const refused = await gateway.admin('/models?ending=soon')
   expect([refused.status, (await refused.json()).error.param]).toEqual([400, 'ending'])
 })
+
+const idsOf = ({ data }: { data: { id: string }[] }) => data.map(({ id }) => id)
+
+test('finds models by their text, family and status, and says how many fit', async () => {
+  const targets = [{ provider: 'sandbox', model: 'general' }]
+  await using gateway = await startAdminGateway({
+    models: {
+      'team/Coder-1': { targets },
+      'team/coder-2': { targets, status: 'retired' },
+      'team/words': { targets: [{ provider: 'sandbox', model: 'embedding' }] },
+    },
+  })
+  const read = (query: string) => gateway.read<{ data: { id: string }[]; total: number }>(`/models?${query}`)
+  expect(idsOf(await read('q=CODER'))).toEqual(['team/Coder-1', 'team/coder-2'])
+  expect(idsOf(await read('q=team&status=active,deprecated'))).toEqual(['team/Coder-1', 'team/words'])
+  expect(idsOf(await read('q=team&family=rerank,embeddings'))).toEqual(['team/words'])
+  expect(await read('q=team/&limit=1')).toMatchObject({ data: [{ id: 'team/Coder-1' }], total: 3 })
+  for (const [param, value] of Object.entries({ family: 'chat', status: 'new', order: 'size', q: 'a'.repeat(201) })) {
+    const refused = await gateway.admin(`/models?${param}=${value}`)
+    expect([refused.status, (await refused.json()).error.param]).toEqual([400, param])
+  }
+  expect(idsOf(await read(`q=${'a'.repeat(200)}`))).toEqual([])
+})
+
+test('sorts models by what they hold, through all pages', async () => {
+  const targets = [{ provider: 'sandbox', model: 'general' }]
+  const sizes = { a: 8, b: 32, c: 8, d: 16 }
+  const models = Object.entries(sizes).map(([name, context_tokens]) => [`team/${name}`, { targets, context_tokens }])
+  await using gateway = await startAdminGateway({ models: Object.fromEntries(models) })
+  type Page = { data: { id: string }[]; next_cursor: string | null }
+  const all = async (order: string) => {
+    const ids: string[] = []
+    for (let cursor = ''; ; ) {
+      const page = await gateway.read<Page>(`/models?q=team/&limit=1&order=${order}&cursor=${cursor}`)
+      ids.push(...idsOf(page))
+      if (page.next_cursor === null) return ids.map((id) => id.replace('team/', '')).join('')
+      cursor = page.next_cursor
+    }
+  }
+  expect(await all('context')).toBe('acdb')
+  expect(await all('-context')).toBe('bdca')
+  expect(await all('-id')).toBe('dcba')
+})

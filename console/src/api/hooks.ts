@@ -1,5 +1,6 @@
 /** How a page reads and changes data: queries, lists with a cursor, and acts. */
 import {
+  keepPreviousData,
   type QueryClient,
   type UseQueryResult,
   useInfiniteQuery,
@@ -43,24 +44,26 @@ type RowOf<E extends ListEndpoint> = Api[E]['response'] extends { data: (infer R
 export function useApiList<E extends ListEndpoint>(
   endpoint: E,
   options: CallOptions<E>,
-  { enabled = true, refetch_ms = false, limit = 100 }: ReadOptions & { limit?: number } = {},
+  { enabled = true, refetch_ms = false, keepPrevious = false, limit = 100 }: ReadOptions & { limit?: number } = {},
 ) {
   const { query } = options as { query?: object }
   const list = useInfiniteQuery({
     queryKey: [endpoint, options, limit],
     queryFn: ({ signal, pageParam }) => {
       const cursor = pageParam === '' ? {} : { cursor: pageParam }
-      return call(endpoint, { ...options, query: { ...query, limit, ...cursor }, signal } as never) as Promise<{
-        data: RowOf<E>[]
-        next_cursor?: string | null
-      }>
+      return call(endpoint, { ...options, query: { ...query, limit, ...cursor }, signal } as never) as Promise<
+        Api[E]['response'] & { data: RowOf<E>[]; next_cursor?: string | null }
+      >
     },
     initialPageParam: '',
     getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
     enabled,
     refetchInterval: refetch_ms,
+    ...(keepPrevious && { placeholderData: keepPreviousData }),
   })
   return {
+    /** The answer of the first page, for what it says besides. */
+    first: list.data?.pages[0],
     rows: list.data?.pages.flatMap(({ data }) => data) ?? [],
     isLoading: list.isPending && enabled,
     error: list.error,

@@ -108,6 +108,7 @@ export type AdminModel = {
 export type AdminModelList = {
   data: (AdminModel)[]
   next_cursor: string | null
+  total: number
 }
 
 export type AdminModelWithSettings = {
@@ -2095,7 +2096,7 @@ export type Api = {
   }
   'GET /admin/v1/models': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined; provider?: string | undefined; ending?: 'true' | 'false' | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; q?: string | undefined; provider?: string | undefined; family?: string | undefined; status?: string | undefined; ending?: 'true' | 'false' | undefined; order?: 'id' | '-id' | 'context' | '-context' | 'output' | '-output' | 'price' | '-price' | 'status' | '-status' | undefined }
     body: undefined
     response: AdminModelList
   }

@@ -36,7 +36,13 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
         select: { show: onSelect !== undefined, left: 0, top: 0, width: 0, height: 0 },
         scales: { x: { time: true }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
         axes: [
-          { ...axis, grid: { show: false }, size: 30, values: (_, ticks, __, ___, step) => timeTicks(ticks, step) },
+          {
+            ...axis,
+            grid: { show: false },
+            size: 30,
+            space: 75,
+            values: (_, ticks, __, ___, step) => timeTicks(ticks, step),
+          },
           {
             ...axis,
             size: 58,

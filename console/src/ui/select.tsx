@@ -68,54 +68,77 @@ function SelectControl({ label, value, options, onChange, disabled = false, isCo
   )
 }
 
-type ComboboxProps = ChoiceProps & { help?: ReactNode; error?: string | undefined; placeholder?: string }
+type ComboboxProps = ChoiceProps & {
+  help?: ReactNode
+  error?: string | undefined
+  placeholder?: string | undefined
+  isCompact?: boolean
+  /** Given where what is typed brings further options; it hears what that is. */
+  onSearch?(typed: string): void
+  /** Whether more fit than `options` has. */
+  hasMore?: boolean
+}
 
 /** Shows at most so many of the options that fit what is typed. */
 const SHOWN_OPTIONS = 200
 
-export function Combobox({
-  label,
-  value,
-  options,
-  onChange,
-  disabled = false,
-  help,
-  error,
-  placeholder,
-}: ComboboxProps) {
-  const chosen = options.find((option) => option.value === value) ?? null
+export function Combobox({ help, error, isCompact = false, ...choice }: ComboboxProps) {
+  if (isCompact)
+    return (
+      <div className="search-field">
+        <Icon name="search" />
+        <ComboboxControl placeholder={choice.label} {...choice} attributes={{ 'aria-label': choice.label }} />
+      </div>
+    )
   return (
-    <Field label={label} help={help} error={error}>
-      {(control) => (
-        <BaseCombobox.Root
-          items={options}
-          value={chosen}
-          limit={SHOWN_OPTIONS}
-          disabled={disabled}
-          itemToStringLabel={(option: Option) => option.label}
-          isItemEqualToValue={(one: Option, other: Option) => one.value === other.value}
-          onValueChange={(option: Option | null) => onChange(option?.value ?? '')}
-        >
-          <BaseCombobox.Input {...control} className="input" placeholder={placeholder} />
-          <BaseCombobox.Portal>
-            <BaseCombobox.Positioner className="positioner" sideOffset={4}>
-              <BaseCombobox.Popup className="popup" aria-label={label}>
-                <BaseCombobox.Empty>
-                  <div className="item faint">Nothing fits.</div>
-                </BaseCombobox.Empty>
-                <BaseCombobox.List>
-                  {(option: Option) => (
-                    <BaseCombobox.Item key={option.value} value={option} className="item">
-                      {option.label}
-                      {option.note && <span className="item-end">{option.note}</span>}
-                    </BaseCombobox.Item>
-                  )}
-                </BaseCombobox.List>
-              </BaseCombobox.Popup>
-            </BaseCombobox.Positioner>
-          </BaseCombobox.Portal>
-        </BaseCombobox.Root>
-      )}
+    <Field label={choice.label} help={help} error={error}>
+      {(control) => <ComboboxControl {...choice} attributes={control} />}
     </Field>
+  )
+}
+
+type ComboboxControlProps = Omit<ComboboxProps, 'help' | 'error' | 'isCompact'> & {
+  attributes: Record<string, unknown>
+}
+
+function ComboboxControl(props: ComboboxControlProps) {
+  const { label, value, options, onChange, disabled = false, placeholder, onSearch, hasMore, attributes } = props
+  // A value that was found once stays, whatever is searched for now.
+  const unknown = onSearch && value !== '' ? { value, label: value } : null
+  const chosen = options.find((option) => option.value === value) ?? unknown
+  return (
+    <BaseCombobox.Root
+      items={options}
+      value={chosen}
+      limit={SHOWN_OPTIONS}
+      disabled={disabled}
+      itemToStringLabel={(option: Option) => option.label}
+      isItemEqualToValue={(one: Option, other: Option) => one.value === other.value}
+      onValueChange={(option: Option | null) => onChange(option?.value ?? '')}
+      {...(onSearch && {
+        onInputValueChange: (typed: string, { reason }: { reason: string }) =>
+          onSearch(reason === 'input-change' ? typed : ''),
+      })}
+    >
+      <BaseCombobox.Input {...attributes} className="input" placeholder={placeholder} />
+      <BaseCombobox.Portal>
+        <BaseCombobox.Positioner className="positioner" sideOffset={4}>
+          <BaseCombobox.Popup className="popup" aria-label={label}>
+            <BaseCombobox.Empty>
+              <div className="item faint">Nothing fits.</div>
+            </BaseCombobox.Empty>
+            <BaseCombobox.List>
+              {(option: Option) => (
+                <BaseCombobox.Item key={option.value} value={option} className="item">
+                  {option.label}
+                  {option.note && <span className="item-end">{option.note}</span>}
+                </BaseCombobox.Item>
+              )}
+            </BaseCombobox.List>
+            {hasMore && <div className="item faint">Type more to see others.</div>}
+          </BaseCombobox.Popup>
+        </BaseCombobox.Positioner>
+      </BaseCombobox.Portal>
+    </BaseCombobox.Root>
   )
 }

@@ -38,48 +38,61 @@ function readCursor(text: string): string[] {
 }
 
 /** `next`: where the next page starts; undefined: this is the last. */
-export const listAnswer = (data: unknown[], next: readonly (string | number)[] | undefined): Response =>
+export const listAnswer = (
+  data: unknown[],
+  next: readonly (string | number)[] | undefined,
+  more: Record<string, unknown> = {},
+): Response =>
   Response.json({
     data,
     next_cursor: next ? cursorOf(next) : null,
+    ...more,
   })
 
 /** Names the last row of a page. */
 export const cursorOf = (place: readonly (string | number)[]): string =>
   Buffer.from(JSON.stringify(place.map(String))).toString('base64url')
 
-export const listSchema = (item: TSchema, title: string) =>
+export const listSchema = (item: TSchema, title: string, more: Record<string, TSchema> = {}) =>
   Type.Object(
     {
       data: Type.Array(item),
       next_cursor: Type.Union([Type.String(), Type.Null()], {
         description: 'The `cursor` of the next page; null: this is the last.',
       }),
+      ...more,
     },
     { title },
   )
 
+/** What is searched for; empty: nothing. Throws invalid_value. */
+export function readText(query: URLSearchParams): string {
+  const text = query.get('q') ?? ''
+  if (text.length <= MAX_TEXT && !text.includes('\0')) return text
+  throw invalid('q', `"q" must be at most ${MAX_TEXT} characters, without a null character.`)
+}
+
+export const textParameter = (description: string): Parameter => ({
+  description,
+  schema: Type.String({ maxLength: MAX_TEXT }),
+})
+
 /** The filters of a list of tokens or projects. Throws invalid_value. */
 export function readAccountFilter(query: URLSearchParams): AccountFilter {
-  const [text, active, order] = [query.get('q'), query.get('active'), query.get('order')]
-  if (text !== null && (text.length > MAX_TEXT || text.includes('\0')))
-    throw invalid('q', `"q" must be at most ${MAX_TEXT} characters, without a null character.`)
+  const [text, active, order] = [readText(query), query.get('active'), query.get('order')]
   if (active !== null && active !== 'true' && active !== 'false')
     throw invalid('active', '"active" must be "true" or "false".')
   if (order !== null && order !== 'newest' && order !== 'oldest')
     throw invalid('order', '"order" must be "newest" or "oldest".')
   return {
-    ...(text !== null && text !== '' && { text }),
+    ...(text !== '' && { text }),
     ...(active !== null && { is_active: active === 'true' }),
     ...(order === 'newest' && { newestFirst: true }),
   }
 }
 
 export const ACCOUNT_PARAMETERS: Record<string, Parameter> = {
-  q: {
-    description: 'Only those with this text in their name, or whose id starts with it.',
-    schema: Type.String({ maxLength: MAX_TEXT }),
-  },
+  q: textParameter('Only those with this text in their name, or whose id starts with it.'),
   active: {
     description: '`true`: neither disabled nor expired; `false`: the others. Default: all.',
     schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),

@@ -109,7 +109,7 @@ function priceView(version: PriceVersion): ModelPrice {
     video_second: perPiece(version.video_second),
     three_d: perPiece(version.three_d),
     search: perPiece(version.search),
-    speech_characters: perMillion(version.speech_character),
+    speech_characters: version.speech_character === 0 ? null : perMillion(version.speech_character),
     audio_minute: perPiece(version.audio_second * 60),
     request: perPiece(version.request),
   }

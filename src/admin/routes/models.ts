@@ -5,12 +5,11 @@ import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
-import { isEnding } from '../../models/lifecycle.ts'
 import type { Supply } from '../../models/supply.ts'
-import { GatewayError } from '../../spec/error.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { MODEL_PARAMETERS, modelFilter, modelOrder } from './model-query.ts'
 import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
@@ -64,26 +63,22 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
   async function list(context: Context): Promise<Response> {
     const query = context.query()
     const { limit, after } = readPage(query)
-    const provider = query.get('provider')
-    const isOfEnding = readEnding(query)
     const now = unixSeconds(parts.clock)
-    const fitting = (await modelsFor(context))
-      .filter((model) => !isOfEnding || isEnding(model, now))
-      .filter(({ targets }) => provider === null || targets.some((target) => target.provider.id === provider))
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
-    const rest = after === undefined ? fitting : fitting.filter(({ id }) => id > (after[0] ?? ''))
+    const { placeOf, compare } = modelOrder(query, now)
+    // Who is bound to a project does not learn whose models they are.
+    const isHidden = context.admin.project_id !== undefined && query.has('provider')
+    const fitting = (isHidden ? [] : await modelsFor(context))
+      .filter(modelFilter(query, now))
+      .map((model) => ({ model, place: placeOf(model) }))
+      .sort((one, other) => compare(one.place, other.place))
+    const rest = after === undefined ? fitting : fitting.filter(({ place }) => compare(place, after) > 0)
     const page = rest.slice(0, limit)
     const last = rest.length > limit ? page.at(-1) : undefined
     return listAnswer(
-      page.map((model) => view(model, context)),
-      last && [last.id],
+      page.map(({ model }) => view(model, context)),
+      last?.place,
+      { total: fitting.length },
     )
-  }
-
-  function readEnding(query: URLSearchParams): boolean {
-    const ending = query.get('ending') ?? 'false'
-    if (ending === 'true' || ending === 'false') return ending === 'true'
-    throw new GatewayError('invalid_value', '"ending" must be "true" or "false".', { param: 'ending' })
   }
 
   return [
@@ -91,15 +86,10 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
       summary: 'List models with their targets',
       description:
         'Every model as it is configured or discovered, by id; each target with its weight, its state and its health in this process. A project_admin and a project_member see the models of their project, without targets, fallbacks and settings.',
-      query: {
-        ...LIST_PARAMETERS,
-        provider: { description: 'Only models with a target of this provider.', schema: Type.String() },
-        ending: {
-          description: '`true`: only models that are deprecated, or will be deprecated or retired. Default: all.',
-          schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
-        },
-      },
-      response: listSchema(AdminModel, 'AdminModelList'),
+      query: { ...LIST_PARAMETERS, ...MODEL_PARAMETERS },
+      response: listSchema(AdminModel, 'AdminModelList', {
+        total: Type.Integer({ minimum: 0, description: 'How many models fit, on all pages.' }),
+      }),
       errors: ['invalid_value'],
       handle: list,
     }),

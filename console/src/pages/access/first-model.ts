@@ -1,14 +1,14 @@
 /** A chat model that a new token may call, for a sample. */
 import { useApiList } from '../../api/hooks.ts'
 import type { AdminModel, Token } from '../../api/types.ts'
-
-const CHAT = 'chatcompat'
+import { CALLABLE } from '../../ui/model-field.tsx'
 
 export function useFirstModel(token: Pick<Token, 'models'> | undefined): string {
-  const { rows } = useApiList('GET /admin/v1/models', {}, { enabled: token !== undefined, limit: 200 })
-  const chat = rows
-    .filter(({ families, status }) => families.includes(CHAT) && status !== 'retired')
-    .sort((one, other) => Number(isFailing(one)) - Number(isFailing(other)))
+  // What its one pattern surely has: `acme/` of `acme/*`.
+  const [q = ''] = token?.models.length === 1 ? (token.models[0]?.split('*') ?? []) : []
+  const query = { q, family: 'chatcompat', status: CALLABLE }
+  const { rows } = useApiList('GET /admin/v1/models', { query }, { enabled: token !== undefined, limit: 200 })
+  const chat = rows.toSorted((one, other) => Number(isFailing(one)) - Number(isFailing(other)))
   const allowed = chat.find(({ id }) => token?.models.some((pattern) => fits(id, pattern)))
   return (allowed ?? chat[0])?.id ?? 'sandbox/general'
 }

@@ -1,6 +1,6 @@
 /** How many responses are cached and where, how often they were used, and their purge. */
 import { useState } from 'react'
-import { useAct, useApi, useApiList, useMe } from '../../api/hooks.ts'
+import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import { useSummary } from '../../api/summary.ts'
 import { share } from '../../lib/format.ts'
 import { hasRight } from '../../shell/page.ts'
@@ -8,8 +8,8 @@ import { A, Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Card, Facts, Nothing, Stat, Stats } from '../../ui/display.tsx'
 import { Filters } from '../../ui/filters.tsx'
+import { ModelField } from '../../ui/model-field.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
-import { Combobox } from '../../ui/select.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { TimeRangeSelect, useTimeRange } from '../../ui/time-range.tsx'
 import { Bytes, Count } from '../../ui/values.tsx'
@@ -81,7 +81,6 @@ const ALL = ''
 function PurgeButton() {
   const [isOpen, setOpen] = useState(false)
   const [model, setModel] = useState(ALL)
-  const { rows: models } = useApiList('GET /admin/v1/models', {}, { limit: 200, enabled: isOpen })
   const purge = useAct('POST /admin/v1/cache/purge', {
     changes: ['GET /admin/v1/cache'],
     done: 'The cache was purged',
@@ -102,13 +101,7 @@ function PurgeButton() {
           onConfirm={() => purge.mutate({ body: model === ALL ? {} : { model } })}
         >
           <div className="form">
-            <Combobox
-              label="Model"
-              placeholder="All models"
-              value={model}
-              options={models.map(({ id }) => ({ value: id, label: id }))}
-              onChange={setModel}
-            />
+            <ModelField placeholder="All models" value={model} onChange={setModel} />
             <p>The next request of each kind calls its provider again, and is charged. This cannot be undone.</p>
           </div>
         </ConfirmDialog>

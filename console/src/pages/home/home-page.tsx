@@ -69,16 +69,8 @@ function Figures({ now, before, range }: FiguresProps) {
         note={before && `${share(rate(before))} before`}
         isGood={before && rate(now) !== rate(before) ? rate(now) < rate(before) : undefined}
       />
-      <Stat
-        label="Duration"
-        value={milliseconds(now.duration.p50)}
-        note={`median; 95 %: ${milliseconds(now.duration.p95)}`}
-      />
-      <Stat
-        label="First byte"
-        value={milliseconds(now.first_byte.p50)}
-        note={`median; 95 %: ${milliseconds(now.first_byte.p95)}`}
-      />
+      <Stat label="Duration" value={milliseconds(now.duration.p50)} note={medianNote(now.duration.p95)} />
+      <Stat label="First byte" value={milliseconds(now.first_byte.p50)} note={medianNote(now.first_byte.p95)} />
       <Stat
         label="Tokens"
         value={
@@ -106,6 +98,7 @@ function Figures({ now, before, range }: FiguresProps) {
 const addressOf = ({ start, end }: TimeRange) => ({ range: 'custom', from: String(start), to: String(end) })
 
 const milliseconds = (value: number | null): string => (value === null ? '–' : duration(value))
+const medianNote = (p95: number | null): string => `median; 95\u00a0%: ${milliseconds(p95).replace(' ', '\u00a0')}`
 
 function changeOf(now: number, before: number | undefined): string | undefined {
   if (before === undefined) return undefined

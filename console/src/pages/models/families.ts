@@ -22,3 +22,6 @@ export const familyName = (family: string): string => NAMES[family] ?? family
 /** What a model is for: the four dialects of chat are one use. */
 export const usesOf = (families: string[]): string[] =>
   families.filter((family) => !(families.includes('chatcompat') && CHAT_DIALECTS.includes(family)))
+
+/** Every use, for a filter. */
+export const USES = usesOf(Object.keys(NAMES)).map((value) => ({ value, label: familyName(value) }))

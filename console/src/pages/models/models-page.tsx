@@ -1,45 +1,47 @@
 /** The list of models, as cards or as a table. */
-import { useApiAll, useMe } from '../../api/hooks.ts'
+import type { ReactNode } from 'react'
+import { useApiList, useMe } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'
+import { count } from '../../lib/format.ts'
 import { choice, text } from '../../lib/search.ts'
 import { seesAll } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
-import { A, ButtonLink } from '../../ui/button.tsx'
+import { A, Button, ButtonLink } from '../../ui/button.tsx'
 import { Badge } from '../../ui/display.tsx'
 import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty, Failed, Loading } from '../../ui/states.tsx'
-import { type Column, sorted, Table } from '../../ui/table.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
 import { Segments } from '../../ui/tabs.tsx'
-import { familyName, usesOf } from './families.ts'
+import { familyName, USES, usesOf } from './families.ts'
 import { ModelStatus, priceText, TargetHealth, tokens } from './model-parts.tsx'
 
 const STATUSES = ['active', 'deprecated', 'retired']
-/** More cards than a screen or two are a table that is hard to read. */
-const SHOWN_CARDS = 60
+/** Of one page. More cards than a screen or two are a table that is hard to read. */
+const SHOWN_MODELS = 60
+// biome-ignore format: each beside its opposite
+const ORDERS = [
+  'id', '-id', 'status', '-status', 'context', '-context', 'output', '-output', 'price', '-price',
+] as const
 
 const ADDRESS = {
   q: text(),
   family: text(),
   status: text(),
   provider: text(),
-  sort: text('id'),
+  sort: choice(ORDERS, 'id'),
   view: choice(['cards', 'table'], 'cards'),
 }
 
 export function ModelsPage() {
   const isOfAll = seesAll(useMe())
   const [{ q, family, status, provider, sort, view }, change] = useAddress(ADDRESS)
-  const models = useApiAll('GET /admin/v1/models', {}, { refetch_ms: 30_000 })
-  const all = models.rows
-  const fitting = all.filter(
-    (model) =>
-      model.id.toLowerCase().includes(q.toLowerCase()) &&
-      (family === '' || model.families.includes(family)) &&
-      (status === '' || model.status === status) &&
-      (provider === '' || model.targets.some((target) => target.provider === provider)),
-  )
-  const rows = sorted(fitting, sort, sortValue)
+  const query = { q, family, status, provider, order: sort }
+  const options = { limit: SHOWN_MODELS, refetch_ms: 30_000, keepPrevious: true }
+  const models = useApiList('GET /admin/v1/models', { query }, options)
+  const providers = useApiList('GET /admin/v1/providers', {}, { limit: 200, enabled: isOfAll })
+  const { rows, hasMore, isLoadingMore, first } = models
+  const foot = countText(rows.length, first?.total ?? rows.length)
   const isFiltered = [q, family, status, provider].some((value) => value !== '')
   const clear = () => change({ q: '', family: '', status: '', provider: '' })
   return (
@@ -49,17 +51,12 @@ export function ModelsPage() {
         <div className="row-between">
           <Filters onClear={isFiltered ? clear : undefined}>
             <SearchField label="Find a model" value={q} onChange={(value) => change({ q: value })} />
-            <FilterSelect
-              label="Use"
-              value={family}
-              options={valuesOf(all, ({ families }) => usesOf(families), familyName)}
-              onChange={(value) => change({ family: value })}
-            />
+            <FilterSelect label="Use" value={family} options={USES} onChange={(value) => change({ family: value })} />
             {isOfAll && (
               <FilterSelect
                 label="Provider"
                 value={provider}
-                options={valuesOf(all, ({ targets }) => targets.map((target) => target.provider))}
+                options={providers.rows.map(({ id }) => ({ value: id, label: id }))}
                 onChange={(value) => change({ provider: value })}
               />
             )}
@@ -88,28 +85,38 @@ export function ModelsPage() {
             keyOf={({ id }) => id}
             linkOf={({ id }) => ({ to: `/models/${id}` })}
             sort={sort}
-            onSort={(value) => change({ sort: value })}
+            onSort={(value) => change({ sort: value as typeof sort })}
             isLoading={models.isLoading}
             error={models.error}
             onRetry={models.reload}
-            foot={countText(rows.length, all.length)}
+            hasMore={hasMore}
+            isLoadingMore={isLoadingMore}
+            onMore={models.more}
+            foot={foot}
             empty={<NoModels isFiltered={isFiltered} />}
           />
         ) : models.isLoading ? (
           <Loading lines={8} />
-        ) : models.error && all.length === 0 ? (
+        ) : models.error && rows.length === 0 ? (
           <Failed error={models.error} onRetry={models.reload} />
         ) : rows.length === 0 ? (
           <NoModels isFiltered={isFiltered} />
         ) : (
-          <Cards rows={rows} total={all.length} onTable={() => change({ view: 'table' })} />
+          <Cards rows={rows} foot={foot}>
+            {hasMore && (
+              <Button size="small" onClick={models.more} isBusy={isLoadingMore}>
+                Load more
+              </Button>
+            )}
+          </Cards>
         )}
       </div>
     </>
   )
 }
 
-const countText = (shown: number, all: number) => (shown === all ? `${all} models` : `${shown} of ${all} models`)
+const countText = (shown: number, all: number) =>
+  shown === all ? `${count(all)} ${all === 1 ? 'model' : 'models'}` : `${count(shown)} of ${count(all)} models`
 
 function NoModels({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered) return <Empty title="No model fits these filters">Clear a filter to see more of them.</Empty>
@@ -120,24 +127,17 @@ function NoModels({ isFiltered }: { isFiltered: boolean }) {
   )
 }
 
-type CardsProps = { rows: AdminModel[]; total: number; onTable(): void }
-
-function Cards({ rows, total, onTable }: CardsProps) {
-  const shown = rows.slice(0, SHOWN_CARDS)
+function Cards({ rows, foot, children }: { rows: AdminModel[]; foot: string; children: ReactNode }) {
   return (
     <>
       <ul className="grid">
-        {shown.map((model) => (
+        {rows.map((model) => (
           <ModelCard key={model.id} model={model} />
         ))}
       </ul>
       <div className="row faint">
-        {countText(shown.length, total)}
-        {rows.length > shown.length && (
-          <button type="button" className="button" data-size="small" onClick={onTable}>
-            Show all in a table
-          </button>
-        )}
+        {foot}
+        {children}
       </div>
     </>
   )
@@ -191,19 +191,3 @@ const COLUMNS: Column<AdminModel>[] = [
   { key: 'output', head: 'Output', cell: (m) => tokens(m.max_output_tokens), isNumber: true, isSortable: true },
   { key: 'price', head: 'Price', cell: ({ price }) => priceText(price), isNumber: true, isSortable: true },
 ]
-
-function sortValue(model: AdminModel, key: string): string | number | null {
-  if (key === 'context') return model.context_tokens ?? 0
-  if (key === 'output') return model.max_output_tokens ?? 0
-  if (key === 'price') return model.price?.output ?? model.price?.image ?? 0
-  return key === 'status' ? model.status : model.id
-}
-
-/** The values that some rows have, with how many have them. */
-function valuesOf(rows: AdminModel[], read: (row: AdminModel) => string[], name: (value: string) => string = String) {
-  const counts = new Map<string, number>()
-  for (const row of rows) for (const value of new Set(read(row))) counts.set(value, (counts.get(value) ?? 0) + 1)
-  return [...counts]
-    .map(([value, count]) => ({ value, label: name(value), note: String(count) }))
-    .sort((a, b) => a.label.localeCompare(b.label))
-}

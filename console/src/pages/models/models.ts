@@ -9,11 +9,8 @@ export const modelPages: Page[] = [
     nav: { group: 'Build', icon: 'model' },
     load: () => import('./models-page.tsx').then(({ ModelsPage }) => ({ Page: ModelsPage })),
     async find(text, signal) {
-      const { data } = await call('GET /admin/v1/models', { query: { limit: 200 }, signal })
-      return data
-        .filter(({ id }) => id.toLowerCase().includes(text.toLowerCase()))
-        .slice(0, 10)
-        .map(({ id }) => ({ label: id, note: 'Model', to: `/models/${id}`, icon: 'model' }))
+      const { data } = await call('GET /admin/v1/models', { query: { q: text, limit: 10 }, signal })
+      return data.map(({ id }) => ({ label: id, note: 'Model', to: `/models/${id}`, icon: 'model' }))
     },
   },
   {

@@ -1,14 +1,14 @@
 /** One model of the chat: which it is, its conversation, and what can be done with it. */
 import { Button, IconButton } from '../../ui/button.tsx'
-import { Combobox, type Option } from '../../ui/select.tsx'
+import { ModelField } from '../../ui/model-field.tsx'
 import { MessageView } from './chat-message.tsx'
 import type { ChatMessage, ToolResult } from './chat-types.ts'
+import { CHAT } from './family-parts.tsx'
 import type { ModelFacts } from './model-limits.ts'
 
 type ColumnProps = {
   place: number
   model: string
-  options: Option[]
   messages: ChatMessage[]
   facts: ModelFacts
   canClose: boolean
@@ -21,16 +21,17 @@ type ColumnProps = {
 }
 
 export function ChatColumn(props: ColumnProps) {
-  const { place, model, options, messages, facts, canClose } = props
+  const { place, model, messages, facts, canClose } = props
   const last = messages.at(-1)
   const isRunning = last?.role === 'assistant' && last.state === 'running'
   return (
     <section className="chat-column" aria-label={`Model ${place}: ${model}`}>
       <div className="chat-column-head">
-        <Combobox
+        <ModelField
+          isCallable
           label={`Model ${place}`}
           value={model}
-          options={options}
+          family={CHAT}
           placeholder="Choose a model"
           onChange={props.onModel}
         />

@@ -1,6 +1,5 @@
 /** Chat with up to four models side by side: one message goes to all of them. */
 import { useState } from 'react'
-import { useApiAll } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'
 import { choice, several, text } from '../../lib/search.ts'
 import { notify, notifyError } from '../../lib/toasts.ts'
@@ -18,6 +17,7 @@ import { MAX_MESSAGES, MAX_MODELS } from './chat-types.ts'
 import { CodeDialog } from './code-dialog.tsx'
 import { CompareButton } from './compare-dialog.tsx'
 import { useDrop } from './drop.ts'
+import { CHAT, useFirstModels } from './family-parts.tsx'
 import { useFollow } from './follow.ts'
 import { type ModelFacts, useModelFacts } from './model-limits.ts'
 import { useStoredChat } from './stored-request.ts'
@@ -39,10 +39,9 @@ const READERS = {
 }
 
 export function Chat({ project }: { project: string }) {
-  const all = useApiAll('GET /admin/v1/models', {})
-  const usable = all.rows.filter(({ families, status }) => families.includes('chatcompat') && status !== 'retired')
-  if (all.isLoading) return <Loading />
-  if (all.error) return <Failed error={all.error} onRetry={all.reload} />
+  const { rows: usable, isLoading, error, reload } = useFirstModels(CHAT)
+  if (isLoading) return <Loading />
+  if (error) return <Failed error={error} onRetry={reload} />
   if (usable.length === 0)
     return <Empty title="There is no chat model">Add a provider whose models chat, or switch the sandbox on.</Empty>
   return <ChatOf usable={usable} project={project} />
@@ -73,11 +72,6 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
     changeDraft({ text: '', files: [] })
   }
   const drop = useDrop((files) => void addFiles(draft.files, files))
-  const options = usable.map(({ id, status }) => ({
-    value: id,
-    label: id,
-    ...(status !== 'active' && { note: status }),
-  }))
   return (
     <div className="playground">
       <div className="playground-main" {...drop}>
@@ -111,7 +105,6 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
               key={index}
               place={index + 1}
               model={model}
-              options={options}
               messages={conversations[index] ?? []}
               facts={facts[index] as ModelFacts}
               canClose={models.length > 1}

@@ -10,7 +10,7 @@ const EXAMPLE = 'A gate in a city wall\nThe door of a castle\nA recipe for apple
 
 type Response = { data: { index: number; embedding: number[] }[]; usage?: { prompt_tokens?: number } }
 
-export function Embeddings({ model, models, project, stored, onModel }: FamilyProps) {
+export function Embeddings({ model, family, project, stored, onModel }: FamilyProps) {
   const [typed, setTyped] = useState(stored.join('\n') || EXAMPLE)
   const [embedded, setEmbedded] = useState<string[]>([])
   const { called, error, isRunning, run, stop } = useCall<Response>()
@@ -36,7 +36,7 @@ export function Embeddings({ model, models, project, stored, onModel }: FamilyPr
         onSubmit={() => void submit()}
         onStop={stop}
       >
-        <ModelChoice model={model} models={models} onModel={onModel} />
+        <ModelChoice model={model} family={family} onModel={onModel} />
         <TextArea
           label="Texts"
           help="One in each line."

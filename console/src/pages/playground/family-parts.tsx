@@ -1,11 +1,10 @@
 /** Parts shared by the playground's pages: the choice of a model, the form, and the cost and time of a call. */
 import { type ReactNode, useState } from 'react'
-import { useApiAll } from '../../api/hooks.ts'
-import type { AdminModel } from '../../api/types.ts'
+import { useApiList } from '../../api/hooks.ts'
 import { duration, money } from '../../lib/format.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { FormError } from '../../ui/field.tsx'
-import { Combobox } from '../../ui/select.tsx'
+import { CALLABLE, ModelField } from '../../ui/model-field.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { CodeDialog } from './code-dialog.tsx'
 import type { Called, PlaygroundCall } from './use-call.ts'
@@ -13,28 +12,26 @@ import type { Called, PlaygroundCall } from './use-call.ts'
 /** What every kind of model is given. */
 export type FamilyProps = {
   model: string
-  models: AdminModel[]
+  family: string
   project: string
   /** What the request log has stored of a request that is made again. */
   stored: string[]
   onModel(model: string): void
 }
 
-/** The models of one family of endpoints that can be called. */
-export function useModelsOf(family: string) {
-  const { rows, isLoading, error, reload } = useApiAll('GET /admin/v1/models', {})
-  const models = rows.filter(({ families, status }) => families.includes(family) && status !== 'retired')
-  return { models, all: rows, isLoading, error, reload }
-}
+export const CHAT = 'chatcompat'
 
-export function ModelChoice({ model, models, onModel }: Omit<FamilyProps, 'project' | 'stored'>) {
-  const options = models.map(({ id, status }) => ({
-    value: id,
-    label: id,
-    ...(status !== 'active' && { note: status }),
-  }))
-  return <Combobox label="Model" value={model} options={options} onChange={onModel} />
+/** The first models of a family of endpoints that can be called. */
+export function useFirstModels(family: string) {
+  const query = { family, status: CALLABLE }
+  return useApiList('GET /admin/v1/models', { query }, { limit: FIRST_MODELS })
 }
+/** One for each column of a chat. */
+const FIRST_MODELS = 4
+
+export const ModelChoice = ({ model, family, onModel }: Pick<FamilyProps, 'model' | 'family' | 'onModel'>) => (
+  <ModelField isCallable value={model} family={family} onChange={onModel} />
+)
 
 type FormProps = {
   children: ReactNode

@@ -20,7 +20,7 @@ const COUNTS = ['1', '2', '3', '4'].map((value) => ({ value, label: value }))
 
 type Response = { data?: { b64_json?: string; revised_prompt?: string }[]; output_format?: string }
 
-export function Images({ model, models, project, stored, onModel }: FamilyProps) {
+export function Images({ model, family, project, stored, onModel }: FamilyProps) {
   const [prompt, setPrompt] = useState(stored.join('\n'))
   const [size, setSize] = useState('')
   const [count, setCount] = useState('1')
@@ -55,7 +55,7 @@ export function Images({ model, models, project, stored, onModel }: FamilyProps)
         onSubmit={() => void run({ ...call, project })}
         onStop={stop}
       >
-        <ModelChoice model={model} models={models} onModel={onModel} />
+        <ModelChoice model={model} family={family} onModel={onModel} />
         <TextArea label="Prompt" rows={4} maxLength={32_000} value={prompt} onChange={setPrompt} />
         <div className="play-pair">
           <Select label="Size" value={size} options={SIZES} onChange={setSize} />

@@ -8,7 +8,7 @@ import { useCall } from './use-call.ts'
 type Verdict = { flagged: boolean; categories: Record<string, boolean>; category_scores: Record<string, number> }
 type Response = { results: Verdict[] }
 
-export function Moderation({ model, models, project, stored, onModel }: FamilyProps) {
+export function Moderation({ model, family, project, stored, onModel }: FamilyProps) {
   const [input, setInput] = useState(stored.join('\n'))
   const { called, error, isRunning, run, stop } = useCall<Response>()
   const call = { path: '/v1/moderations', body: { model, input } }
@@ -24,7 +24,7 @@ export function Moderation({ model, models, project, stored, onModel }: FamilyPr
         onSubmit={() => void run({ ...call, project })}
         onStop={stop}
       >
-        <ModelChoice model={model} models={models} onModel={onModel} />
+        <ModelChoice model={model} family={family} onModel={onModel} />
         <TextArea label="Text" rows={6} maxLength={100_000} value={input} onChange={setInput} />
       </OrderForm>
       <Result called={called} isRunning={isRunning} empty="The categories with their scores appear here.">

@@ -1,6 +1,6 @@
 /** Calls models of each kind as the person who is logged in. */
 import { type ComponentType, useEffect } from 'react'
-import { useMe } from '../../api/hooks.ts'
+import { useApi, useMe } from '../../api/hooks.ts'
 import { choice, several, text } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { PageHead } from '../../ui/page-head.tsx'
@@ -9,7 +9,7 @@ import { Tabs } from '../../ui/tabs.tsx'
 import { Chat } from './chat.tsx'
 import { openFor } from './chat-store.ts'
 import { Embeddings } from './embeddings.tsx'
-import { type FamilyProps, useModelsOf } from './family-parts.tsx'
+import { type FamilyProps, useFirstModels } from './family-parts.tsx'
 import { Images } from './images.tsx'
 import { Moderation } from './moderation.tsx'
 import { ProjectChoice } from './project-choice.tsx'
@@ -65,10 +65,10 @@ export function PlaygroundPage() {
 /** An address that names a model and no kind, such as one from the request log, opens the kind of the model. */
 function Kinds({ project }: { project: string }) {
   const [{ kind, model }, change] = useAddress(READERS)
-  const { all, isLoading, error, reload } = useModelsOf('')
-  if (isLoading) return <Loading />
-  if (error) return <Failed error={error} onRetry={reload} />
-  const families = all.find(({ id }) => id === model[0])?.families ?? []
+  const [id = ''] = model
+  const first = useApi('GET /admin/v1/models/{model}', { params: { model: id } }, { enabled: id !== '' && kind === '' })
+  if (first.isLoading) return <Loading />
+  const families = first.data?.families ?? []
   const ofModel = families.includes('chatcompat') ? undefined : KINDS.find(({ family }) => families.includes(family))
   const shown = kind || (ofModel?.value ?? 'chat')
   return (
@@ -90,8 +90,10 @@ function Kinds({ project }: { project: string }) {
 function Family({ family, View, project }: Pick<Kind, 'family' | 'View'> & { project: string }) {
   const [{ model, request }, change] = useAddress(READERS)
   const { contents, isLoading, notice } = useStoredContents(request)
-  const { models } = useModelsOf(family)
-  const chosen = models.find(({ id }) => id === model[0])?.id ?? models[0]?.id
+  const { rows, isLoading: isFinding, error, reload } = useFirstModels(family)
+  const chosen = model[0] ?? rows[0]?.id
+  if (isFinding) return <Loading />
+  if (error) return <Failed error={error} onRetry={reload} />
   if (chosen === undefined)
     return <Empty title="There is no model of this kind">Add a provider that has one, or switch the sandbox on.</Empty>
   const onModel = (id: string) => change({ model: id === '' ? [] : [id] })
@@ -100,7 +102,7 @@ function Family({ family, View, project }: Pick<Kind, 'family' | 'View'> & { pro
   return (
     <div className="stack">
       {notice && <p className="play-notice">{notice}</p>}
-      <View key={contents?.id} model={chosen} models={models} project={project} stored={stored} onModel={onModel} />
+      <View key={contents?.id} model={chosen} family={family} project={project} stored={stored} onModel={onModel} />
     </div>
   )
 }

@@ -11,7 +11,7 @@ const EXAMPLE = 'A gatehouse guards the gate of a castle.\nApples are ripe in au
 
 type Response = { results: { index: number; relevance_score: number }[] }
 
-export function Rerank({ model, models, project, stored: [asked = QUERY, ...given], onModel }: FamilyProps) {
+export function Rerank({ model, family, project, stored: [asked = QUERY, ...given], onModel }: FamilyProps) {
   const [query, setQuery] = useState(asked)
   const [typed, setTyped] = useState(given.join('\n') || EXAMPLE)
   const [sorted, setSorted] = useState<string[]>([])
@@ -32,7 +32,7 @@ export function Rerank({ model, models, project, stored: [asked = QUERY, ...give
         onSubmit={() => void submit()}
         onStop={stop}
       >
-        <ModelChoice model={model} models={models} onModel={onModel} />
+        <ModelChoice model={model} family={family} onModel={onModel} />
         <TextField label="Query" maxLength={10_000} value={query} onChange={setQuery} />
         <TextArea
           label="Documents"

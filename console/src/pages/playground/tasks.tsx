@@ -42,7 +42,7 @@ export const Models3d = (props: FamilyProps) => (
 
 type MakerProps = FamilyProps & { kind: TaskKind; options: object; sourceLabel: string; children?: React.ReactNode }
 
-function TaskMaker({ model, models, project, stored, onModel, kind, options, sourceLabel, children }: MakerProps) {
+function TaskMaker({ model, family, project, stored, onModel, kind, options, sourceLabel, children }: MakerProps) {
   const [{ task }, change] = useAddress({ task: text() })
   const [prompt, setPrompt] = useState(stored.join('\n'))
   const [sources, setSources] = useState<Attachment[]>([])
@@ -66,7 +66,7 @@ function TaskMaker({ model, models, project, stored, onModel, kind, options, sou
         onSubmit={() => void submit()}
         onStop={stop}
       >
-        <ModelChoice model={model} models={models} onModel={onModel} />
+        <ModelChoice model={model} family={family} onModel={onModel} />
         <TextArea label="Prompt" rows={4} maxLength={32_000} value={prompt} onChange={setPrompt} />
         {children}
         <Sources label={sourceLabel} files={sources} onChange={(files) => setSources(files.slice(-1))} />

@@ -1,5 +1,5 @@
 /** One provider: its keys, health and traffic, its models and its settings; test it, take it out, put it back. */
-import { useApi, useApiAll, useMe } from '../../api/hooks.ts'
+import { useApi, useApiList, useMe } from '../../api/hooks.ts'
 import { errorsOf, timesOf, useSummary, valuesOf } from '../../api/summary.ts'
 import type { AdminProviderWithSettings, Setting } from '../../api/types.ts'
 import { count, duration, shortCount } from '../../lib/format.ts'
@@ -157,7 +157,7 @@ function Traffic({ usage }: { usage: ReturnType<typeof useSummary> }) {
 }
 
 function Models({ id }: { id: string }) {
-  const models = useApiAll('GET /admin/v1/models', { query: { provider: id } }, { refetch_ms: 15_000 })
+  const models = useApiList('GET /admin/v1/models', { query: { provider: id } }, { refetch_ms: 15_000 })
   const rows = models.rows.flatMap((model) =>
     model.targets.filter(({ provider }) => provider === id).map((target) => ({ model: model.id, target })),
   )
@@ -179,6 +179,9 @@ function Models({ id }: { id: string }) {
         isLoading={models.isLoading}
         error={models.error}
         onRetry={models.reload}
+        hasMore={models.hasMore}
+        isLoadingMore={models.isLoadingMore}
+        onMore={models.more}
         empty={
           <p className="state soft">
             No model of it is served: name one in the configuration, or let it discover them.

@@ -1,6 +1,6 @@
 /** How a request would be routed: the plan of its model, and its targets in the order in which they are tried. */
 import { useState } from 'react'
-import { useAct, useApiAll, useMe } from '../../api/hooks.ts'
+import { useAct, useMe } from '../../api/hooks.ts'
 import type { RoutingExplanation } from '../../api/types.ts'
 import { flag, text } from '../../lib/search.ts'
 import { ForbiddenPage } from '../../shell/error-page.tsx'
@@ -9,8 +9,8 @@ import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Badge, Card, Facts, Nothing } from '../../ui/display.tsx'
 import { Checkbox, FormError, TextArea, TextField } from '../../ui/field.tsx'
+import { ModelField } from '../../ui/model-field.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
-import { Combobox } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Duration, Money } from '../../ui/values.tsx'
 
@@ -23,7 +23,6 @@ function Routing() {
   const [{ model, tags, stream }, change] = useAddress({ model: text(), tags: text(), stream: flag() })
   const [body, setBody] = useState('')
   const [problem, setProblem] = useState<string>()
-  const models = useApiAll('GET /admin/v1/models', {})
   const explain = useAct('POST /admin/v1/routing/explain', { showsError: true })
   const ask = () => {
     const parsed = parse(body)
@@ -49,13 +48,7 @@ function Routing() {
               ask()
             }}
           >
-            <Combobox
-              label="Model"
-              placeholder="Find a model"
-              value={model}
-              options={models.rows.map(({ id }) => ({ value: id, label: id }))}
-              onChange={(value) => change({ model: value })}
-            />
+            <ModelField placeholder="Find a model" value={model} onChange={(value) => change({ model: value })} />
             <TextField
               label="Tags"
               help="Separated by commas."

@@ -1,5 +1,5 @@
 /** The list of tasks, as a table or as a gallery of what they have generated. */
-import { useApiAll, useMe } from '../../api/hooks.ts'
+import { useMe } from '../../api/hooks.ts'
 import type { AdminTask } from '../../api/types.ts'
 import { count } from '../../lib/format.ts'
 import { choice, flag } from '../../lib/search.ts'
@@ -8,6 +8,7 @@ import { Button } from '../../ui/button.tsx'
 import { Nothing } from '../../ui/display.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { FilterSelect, Filters, OwnerSearch } from '../../ui/filters.tsx'
+import { ModelField } from '../../ui/model-field.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -42,15 +43,7 @@ const OPTIONS = STATUSES.map((value) => ({
 }))
 const KIND_LABELS = { video: 'Video', '3d': '3D model', image: 'Image' }
 const KIND_OPTIONS = KINDS.flatMap((value) => (value === '' ? [] : [{ value, label: KIND_LABELS[value] }]))
-const TASK_FAMILIES = ['video-generation', 'chatcompat-video', '3d-generation', 'image-generation']
-
-/** The models that make tasks, for the filter. */
-function useTaskModels() {
-  const { rows } = useApiAll('GET /admin/v1/models', {})
-  return rows
-    .filter(({ families }) => families.some((family) => TASK_FAMILIES.includes(family)))
-    .map(({ id }) => ({ value: id, label: id }))
-}
+const TASK_FAMILIES = 'video-generation,chatcompat-video,3d-generation,image-generation'
 
 /** While a task of the list is in flight. */
 const AGAIN_MILLISECONDS = 5_000
@@ -60,7 +53,6 @@ export function TasksPage() {
   const { filters, change: filter, list, kept, isFiltered } = useTaskList({ refetch_ms: AGAIN_MILLISECONDS })
   const { status, kind, model, project_id, token_id } = filters
   const me = useMe()
-  const models = useTaskModels()
   const { rows, hasMore } = list
   const clear = () => filter(NO_FILTER)
   const canSee = me?.rights.includes('contents') ?? false
@@ -103,10 +95,10 @@ export function TasksPage() {
             options={KIND_OPTIONS}
             onChange={(value) => filter({ kind: value as typeof kind }, { push: true })}
           />
-          <FilterSelect
-            label="Model"
+          <ModelField
+            isCompact
             value={model}
-            options={models}
+            family={TASK_FAMILIES}
             onChange={(value) => filter({ model: value }, { push: true })}
           />
           {view === 'gallery' && canSee && (
