@@ -153,7 +153,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     return mayFallBack(prepared) ? fallbacks.execute(prepared) : prepared.execute()
   }
 
-  /** The same for a whole answer. */
+  /** The same, but the only attempt of a call that nothing else may serve is left to the caller of this. */
   function begin<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>) {
     if (mayFallBack(prepared)) return execute(prepared)
     prepared.bounds = boundsOf(prepared.model.routing, prepared.call.arrived, prepared.call.options)
@@ -218,7 +218,10 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   ): SentStream {
     const { record } = prepared
     settlements.open(prepared)
-    const executed = () => execute(prepared)
+    const executed = () => {
+      const started = begin(prepared)
+      return started instanceof OpenAttempt ? sendOnly(started, prepared) : started
+    }
     const lookUp = () => {
       const { replay, encodeError } = family
       const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
@@ -311,6 +314,22 @@ class SendableCall<Work, Answer, M extends AnyMeter> implements Sendable<Work, P
 /** Whether other models may serve a call: those of its plan, or those that it names itself. */
 const mayFallBack = ({ plan, call }: Pick<PreparedCall<never, never, AnyMeter>, 'plan' | 'call'>): boolean =>
   plan.has_fallbacks || call.options?.models !== undefined
+
+/** Of a stream: until its response has begun. */
+async function sendOnly<Work, Answer, M extends AnyMeter>(
+  attempt: OpenAttempt,
+  prepared: PreparedCall<Work, Answer, M>,
+): Promise<Answer> {
+  try {
+    const begun = await attempt.send(true, prepared)
+    attempt.answered()
+    prepared.serving(attempt)
+    return begun
+  } catch (thrown) {
+    attempt.failed(thrown)
+    throw thrown
+  }
+}
 
 function newRecord(call: Call, family: CallFamily, at: number): CallRecord {
   const record: CallRecord = { call, family, at, attempts: [], is_stream: false, error: undefined }
