@@ -6,7 +6,7 @@ import type { CallAnswer } from './one-call.ts'
 export type CallShape = { objects: number; garbage: number; promises: number; files: number; lines: number }
 
 /** Of two runs: what each further call executes. */
-const CALLS = [10, 13] as const
+const CALLS = [10, 40] as const
 const ROOT = join(import.meta.dir, '..')
 
 /** `dir`: for temporary files. Throws where a call fails. */
