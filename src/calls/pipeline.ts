@@ -15,7 +15,7 @@ import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.
 import { createPlans, type Plans } from './plan.ts'
 import { PreparedCall } from './prepared-call.ts'
 import { boundsOf } from './routing/bounds.ts'
-import { OpenAttempt } from './routing/open-attempt.ts'
+import { OpenAttempt, sendAttempt } from './routing/open-attempt.ts'
 import type { Router } from './routing/router.ts'
 import { createSettlements, publishTo, type RecordUsage } from './settle.ts'
 import { DeliveredStream } from './stream.ts'
@@ -148,16 +148,14 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
   /** At the targets of its model, then of its fallbacks where it has any. Called once. */
   function execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer> {
-    const { model, call } = prepared
-    prepared.bounds = boundsOf(model.routing, call.arrived, call.options)
-    return mayFallBack(prepared) ? fallbacks.execute(prepared) : prepared.execute()
+    const started = begin(prepared)
+    return started instanceof OpenAttempt ? sendAttempt<Answer>(started, prepared) : started
   }
 
   /** The same, but the only attempt of a call that nothing else may serve is left to the caller of this. */
   function begin<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>) {
-    if (mayFallBack(prepared)) return execute(prepared)
     prepared.bounds = boundsOf(prepared.model.routing, prepared.call.arrived, prepared.call.options)
-    return prepared.begin()
+    return mayFallBack(prepared) ? fallbacks.execute(prepared) : prepared.begin()
   }
 
   async function cachedAnswer<Work, Answer, M extends AnyMeter>(
@@ -218,10 +216,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   ): SentStream {
     const { record } = prepared
     settlements.open(prepared)
-    const executed = () => {
-      const started = begin(prepared)
-      return started instanceof OpenAttempt ? sendOnly(started, prepared) : started
-    }
+    const executed = () => execute(prepared)
     const lookUp = () => {
       const { replay, encodeError } = family
       const lookup = cache && replay && isCached(prepared) ? lookupFor(family, prepared, embedText) : undefined
@@ -314,22 +309,6 @@ class SendableCall<Work, Answer, M extends AnyMeter> implements Sendable<Work, P
 /** Whether other models may serve a call: those of its plan, or those that it names itself. */
 const mayFallBack = ({ plan, call }: Pick<PreparedCall<never, never, AnyMeter>, 'plan' | 'call'>): boolean =>
   plan.has_fallbacks || call.options?.models !== undefined
-
-/** Of a stream: until its response has begun. */
-async function sendOnly<Work, Answer, M extends AnyMeter>(
-  attempt: OpenAttempt,
-  prepared: PreparedCall<Work, Answer, M>,
-): Promise<Answer> {
-  try {
-    const begun = await attempt.send(true, prepared)
-    attempt.answered()
-    prepared.serving(attempt)
-    return begun
-  } catch (thrown) {
-    attempt.failed(thrown)
-    throw thrown
-  }
-}
 
 function newRecord(call: Call, family: CallFamily, at: number): CallRecord {
   const record: CallRecord = { call, family, at, attempts: [], is_stream: false, error: undefined }

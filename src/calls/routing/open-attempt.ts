@@ -229,6 +229,22 @@ export function openOnly({ candidate, parts }: OnlyTarget, routing: Routing): Op
   return new OpenAttempt({ candidate, now, isRetry: false }, routing, parts)
 }
 
+/** The only attempt of a call, until its answer is read or its stream starts. */
+export async function sendAttempt<Answer>(
+  attempt: OpenAttempt,
+  call: Sender<Answer> & Pick<Routing, 'serving'> & { read(received: Answer): Answer | Promise<Answer> },
+): Promise<Answer> {
+  try {
+    const answer = await call.read(await attempt.send(true, call))
+    attempt.answered()
+    call.serving(attempt)
+    return answer
+  } catch (thrown) {
+    attempt.failed(thrown)
+    throw thrown
+  }
+}
+
 const NEUTRAL: Outcome = { kind: 'neutral' }
 
 /** `signal`: of the call. It is followed for the life of the response, and is collected with the request. */
