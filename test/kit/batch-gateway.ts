@@ -1,10 +1,14 @@
-/** A gateway as a separate process that kills itself at a point of a batch: the child of the kill test of batches. */
-import { DEFAULT_LEDGER } from '../../src/config/config.ts'
+/**
+ * A gateway as a separate process that kills itself at a point of a batch: the child of the kill test of batches. Its plan is the
+ * first argument, or a line on standard input: one that waits for it has loaded its modules already.
+ */
+import { DEFAULT_BATCHES, DEFAULT_LEDGER } from '../../src/config/config.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import { createLog } from '../../src/kit/log.ts'
 import { listen } from '../../src/listen.ts'
 import { fastClock } from './crash-gateway.ts'
 import { configOf } from './gateway.ts'
+import { firstLine } from './gateway-process.ts'
 
 export type BatchPlan = {
   store_url: string
@@ -13,6 +17,10 @@ export type BatchPlan = {
   token: string
   speed: number
   epoch_ms: number
+  /** How far its clock is ahead: past the leases of processes that were killed. */
+  ahead_ms?: number
+  /** Lines that it calls at a time. */
+  concurrency?: number
   /** The vendor executes the lines in batches of its own. */
   is_native?: boolean
   /** The point at which to die, the nth time that it is reached. */
@@ -20,7 +28,8 @@ export type BatchPlan = {
 }
 
 async function run(plan: BatchPlan): Promise<void> {
-  const clock = fastClock(plan)
+  const fast = fastClock(plan)
+  const clock = { ...fast, now: () => fast.now() + (plan.ahead_ms ?? 0) }
   const log = createLog({ clock, level: 'error', pretty: false, write: (text) => process.stderr.write(text) })
   let passed = 0
   const { kill } = plan
@@ -30,6 +39,7 @@ async function run(plan: BatchPlan): Promise<void> {
       store_url: plan.store_url,
       bootstrap_token: plan.token,
       sandbox: false,
+      ...(plan.concurrency !== undefined && { batches: { ...DEFAULT_BATCHES, concurrency: plan.concurrency } }),
       ledger: { ...DEFAULT_LEDGER, durable: true },
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: `${plan.data_dir}/outputs` },
       providers: { acme: { kind: 'chatcompat', base_url: plan.vendor_url, key: 'acme-key' } },
@@ -55,4 +65,4 @@ async function run(plan: BatchPlan): Promise<void> {
   await new Promise(() => {})
 }
 
-if (import.meta.main) await run(JSON.parse(process.argv[2] ?? '') as BatchPlan)
+if (import.meta.main) await run(JSON.parse(process.argv[2] ?? (await firstLine(Bun.stdin.stream()))) as BatchPlan)
