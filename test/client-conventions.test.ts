@@ -108,6 +108,7 @@ describe('a path that is not served', () => {
     ['/v1/chat/complete', ''],
     ['/admin/v1/tokens/x/y/z', ''],
     ['/x/admin/v1/me', ''],
+    ['//admin/v1/me', ''],
     ['/x/metrics', ''],
     [`/${'x'.repeat(190)}/v1/models`, ''],
     [`/${'x'.repeat(189)}/v1/models`, '; the path here is /v1/models'],

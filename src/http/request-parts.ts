@@ -9,17 +9,28 @@ export function queryOf({ url }: Pick<Request, 'url'>): URLSearchParams {
 }
 
 /**
- * The path as it came, still percent-encoded, without the query and a trailing slash, with one slash at its start: some clients
- * append it to a base URL that ends with one. Without a usable `host` header (HTTP/1.0) there is nothing before it.
+ * The path as it came, still percent-encoded, without the query and a trailing slash. Without a usable `host` header
+ * (HTTP/1.0) there is nothing before it.
  */
 export function pathOf({ url }: Pick<Request, 'url'>): string {
   let start = url.charCodeAt(0) === 47 ? 0 : url.indexOf('/', url.indexOf('//') + 2)
   if (start === -1) return '/' // of CONNECT, which names no path
-  while (url.charCodeAt(start + 1) === 47) start++
+  if (url.charCodeAt(start + 1) === 47) start = lastSlash(url, start)
   let end = url.indexOf('?', start)
   if (end === -1) end = url.length
   while (end > start + 1 && url.charCodeAt(end - 1) === 47) end--
   return url.slice(start, end)
+}
+
+/**
+ * Google's SDK appends the path of a WebSocket to a base URL that ends with a slash, and would show no hint of a refusal. Only of
+ * its paths: a proxy may refuse others, such as `/admin`, by their beginning.
+ */
+const SLASHES = /\/+(?=ws\/)/y
+
+function lastSlash(url: string, start: number): number {
+  SLASHES.lastIndex = start
+  return SLASHES.test(url) ? SLASHES.lastIndex - 1 : start
 }
 
 /** Whether a path is of the admin API or of the console, which are served at one listener. */
