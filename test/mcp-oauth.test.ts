@@ -142,6 +142,32 @@ describe('an access token', () => {
     expect((await list(await issuer.token({ sub: 'bob' }), '/mcp', session)).status).toBe(404)
   })
 
+  it('ends a stream of notifications when it expires', async () => {
+    const clientInfo = { name: 'test', version: '1' }
+    const params = { protocolVersion: BEFORE, capabilities: {}, clientInfo }
+    const exp = Math.floor(gateway.clock.now() / 1000) + 5
+    const authorization = `Bearer ${await issuer.token({ exp })}`
+    const json = { jsonrpc: '2.0', id: 0, method: 'initialize', params }
+    const opened = await gateway.call('/mcp', { json, headers: { authorization } })
+    await opened.text()
+    const headers = {
+      authorization,
+      'mcp-session-id': opened.headers.get('mcp-session-id') ?? '',
+      'mcp-protocol-version': BEFORE,
+    }
+    const notified = await gateway.call('/mcp', { headers: { ...headers, accept: 'text/event-stream' } })
+    let isOver = false
+    const text = notified.text().then((got) => {
+      isOver = true
+      return got
+    })
+    later(14_000)
+    expect((await list(gateway.token)).status).toBe(200)
+    expect(isOver).toBe(false)
+    later(2_000)
+    expect(await text).not.toContain('error')
+  })
+
   const past = Date.UTC(2026, 0, 1) / 1000 - 60
   const wrong: [string, JWTPayload, object, string][] = [
     ['of another audience', { aud: 'https://other.example.com' }, {}, 'its claim "aud"'],

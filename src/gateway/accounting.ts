@@ -177,8 +177,10 @@ export function createAccounting(parts: AccountingParts): Accounting {
     },
     reloaded() {
       settings.durable = config().ledger.durable
+      guards.all() // compiled now, not by the first call
     },
     start() {
+      guards.all()
       budgets.start()
       alerts.start()
       ledger.start()

@@ -74,6 +74,8 @@ export type Context = {
   withHeaders(headers: Record<string, string>): Record<string, string>
   /** The caller; a caller without rights on a public route. */
   caller: Caller
+  /** When the access token expires by which the caller is known, in unix seconds; absent: it is an API token. */
+  access_ends?: number
   /** The caller of a route of the admin API; without rights elsewhere. */
   admin: AdminCaller
   /** Whether the response contains the routing decision: the client asks for it and may have it. */

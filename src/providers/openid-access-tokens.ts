@@ -18,7 +18,7 @@ const TYPES: readonly unknown[] = [undefined, 'JWT', 'jwt', 'at+jwt', 'applicati
 const RETRY_MILLISECONDS = 2_000
 /** An unknown key is looked for again after it: until then, tokens of a new key are refused. */
 const UNKNOWN_KEY_MILLISECONDS = 30_000
-const CLOCK_SKEW_SECONDS = 10
+export const CLOCK_SKEW_SECONDS = 10
 
 /** Its claims. Rejects with invalid_api_key, or an error of the provider. */
 export type VerifyAccessToken = (token: string, expected: Expected) => Promise<JWTPayload>

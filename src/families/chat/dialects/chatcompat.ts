@@ -12,7 +12,7 @@ type Settings = { delta_mirror: boolean }
 
 /** `settings` are read for each answer, so that a reload applies. */
 export const chatcompatDialect = (settings: Settings, defer?: Dialect['defer']): Dialect => ({
-  ...(defer && { defer }),
+  ...(defer && { defer, deferred_by: 'tools' }),
   family: 'chatcompat',
   id_prefix: 'chatcmpl-',
   path: '/v1/chat/completions',

@@ -53,6 +53,8 @@ export type Dialect = ErrorFormat & {
   read?(body: unknown, request: ClientRequest): Exchange | Promise<Exchange>
   /** Accepts a request that takes more than one call, or is executed later; undefined for all others. Throws as `parse` does. */
   defer?(body: unknown, request: ClientRequest): Promise<Deferred | undefined> | undefined
+  /** The list without which no body is given to `defer`. Absent: each is. */
+  deferred_by?: 'tools'
   /** `request_id` is for an error event within a stream. */
   writer(head: ResponseHead, request: ChatRequest, request_id: string): ResponseEncoder
   /** The same error with the field names of this protocol in `param` and in the message. */

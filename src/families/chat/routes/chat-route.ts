@@ -127,7 +127,8 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
       const checked = authorized(given, context)
       const { files } = dialect
       const body = files && (message ?? limits.is_found) ? await fileInputs.resolved(checked, files, context) : checked
-      const deferring = dialect.defer?.(body, context)
+      const mayDefer = !dialect.deferred_by || Array.isArray(memberOf(body, dialect.deferred_by))
+      const deferring = mayDefer ? dialect.defer?.(body, context) : undefined
       const deferred = deferring && (await deferring)
       if (deferred) return await accepted(deferred, context)
       const reading = read(body, context)

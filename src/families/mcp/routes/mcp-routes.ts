@@ -12,6 +12,7 @@ import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import type { Operation } from '../../../spec/operation.ts'
 import { storedStream } from '../../shared/event-stream.ts'
 import type { McpEndpoint } from './endpoint.ts'
+import { eventsUntil } from './notification-stream.ts'
 
 export type McpRouteParts = {
   mcp: {
@@ -287,7 +288,8 @@ async function passed(
   const { body, status } = response
   if (body && headers['content-type']?.startsWith('text/event-stream')) {
     delete headers['content-type']
-    return storedStream(until(body, ended, stopping), context, {
+    const events = eventsUntil({ body, ended, clock, ...(stopping && { stopping, access_ends: context.access_ends }) })
+    return storedStream(events, context, {
       headers: context.withHeaders(headers),
       settings,
       clock,
@@ -296,23 +298,4 @@ async function passed(
   const bytes = body && (await response.bytes())
   ended()
   return new Response(bytes, { status, headers: context.withHeaders(headers) })
-}
-
-/** Ends when the gateway stops, where it would never end by itself. */
-async function* until(body: ReadableStream<Uint8Array>, ended: () => void, stopping?: AbortSignal) {
-  const reader = body.getReader()
-  const { promise: stopped, resolve } = Promise.withResolvers<{ done: true; value?: undefined }>()
-  const stop = () => resolve({ done: true })
-  stopping?.addEventListener('abort', stop, { once: true })
-  try {
-    for (;;) {
-      const { done, value } = await Promise.race([reader.read(), stopped])
-      if (done) return
-      yield value
-    }
-  } finally {
-    stopping?.removeEventListener('abort', stop)
-    reader.cancel().catch(() => {})
-    ended()
-  }
 }
