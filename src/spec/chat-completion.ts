@@ -4,7 +4,7 @@
  */
 import Type from 'typebox'
 import { integer, list } from './fields.ts'
-import { GeneratedImage, Reasoning } from './message.ts'
+import { GeneratedAudio, GeneratedImage, Reasoning } from './message.ts'
 import { Usage } from './usage.ts'
 
 const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter'] as const
@@ -69,6 +69,7 @@ export const Delta = Type.Object(
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
     images: list(GeneratedImage, 'Images that the model made.'),
+    audio: Type.Optional(GeneratedAudio),
   },
   { title: 'Delta' },
 )
@@ -84,6 +85,7 @@ export const AnswerMessage = Type.Object(
     tool_calls: Type.Optional(Type.Array(ToolCall)),
     annotations: Type.Optional(Type.Array(Annotation)),
     images: list(GeneratedImage, 'Images that the model made.'),
+    audio: Type.Optional(GeneratedAudio),
   },
   { title: 'AnswerMessage' },
 )

@@ -158,8 +158,13 @@ export const ChatRequest = Type.Object(
     prediction: Type.Optional(Type.Unknown({ description: FORWARDED })),
     prompt_cache_key: text(FORWARDED),
     prompt_cache_options: Type.Optional(Type.Unknown({ description: FORWARDED })),
-    modalities: list(Type.String(), 'Such as `text` and `audio`.'),
-    audio: Type.Optional(Type.Unknown({ description: 'Voice and format of generated audio.' })),
+    modalities: list(
+      Type.String(),
+      '`text`, and `audio` for a spoken answer: `audio` of the message, with its `transcript`.',
+    ),
+    audio: Type.Optional(
+      Type.Unknown({ description: '`voice` and `format` of it: `wav`, `mp3`, ...; streamed `pcm16`.' }),
+    ),
     web_search_options: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description: 'Web search as the openai libraries request it, on models with `web_search`.',

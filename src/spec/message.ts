@@ -14,6 +14,18 @@ export const GeneratedImage = Type.Object({
   image_url: Type.Object({ url: Type.String({ description: 'A data URI.' }) }),
 })
 
+/** Audio that a model spoke. */
+export const GeneratedAudio = Type.Object(
+  {
+    id: Type.Optional(Type.String({ description: 'By which a later request refers to it.' })),
+    data: Type.Optional(Type.String({ description: 'Base64, in the format that was asked for.' })),
+    transcript: Type.Optional(Type.String()),
+    expires_at: Type.Optional(Type.Integer({ description: 'Unix seconds.' })),
+  },
+  { title: 'GeneratedAudio' },
+)
+export type GeneratedAudio = Type.Static<typeof GeneratedAudio>
+
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
 
 const TextPart = Type.Object({ type: Type.Literal('text'), text: Type.String() })
@@ -68,6 +80,9 @@ export const Message = Type.Object(
     ),
     is_error: flag('Of a tool: its content says what went wrong.'),
     images: list(GeneratedImage, 'Of the assistant: images that it made.'),
+    audio: Type.Optional(
+      Type.Object({ id: Type.Optional(Type.String()) }, { description: 'Of the assistant: audio that it spoke.' }),
+    ),
     refusal: Type.Optional(Type.String()),
     function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
   },

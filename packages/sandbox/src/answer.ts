@@ -1,6 +1,7 @@
 /** Generates the choices of an answer: their reasoning, text and tool calls, split into tokens. */
 import type { ChatRequest } from '../../../src/providers/provider.ts'
 import type { Annotation, FinishReason } from '../../../src/spec/chat-completion.ts'
+import { MAX_AUDIO_CHARACTERS, outputAudioTokens } from './chat-audio.ts'
 import { requestedSources, withCitations } from './citations.ts'
 import { describeImage } from './image-header.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'
@@ -10,6 +11,7 @@ import { createRandom, type Random } from './random.ts'
 import { DISCLAIMER, simulatedReasoning, simulatedSentences } from './simulated-text.ts'
 import { topicsOf } from './terms.ts'
 import { splitTokens } from './tokens.ts'
+import type { ToneFormat } from './tone-code.ts'
 import { type PlannedCall, planToolCalls, schemaError } from './tool-calls.ts'
 
 type ToolCallPieces = { id: string; name: string; pieces: string[] }
@@ -20,6 +22,8 @@ export type ChoiceAnswer = {
   annotations: Annotation[]
   calls: ToolCallPieces[]
   finish_reason: FinishReason
+  /** How it is spoken; undefined: it is text. */
+  audio?: { id: string; format: ToneFormat }
 }
 
 type AnswerParts = { request: ChatRequest; prompt: Prompt; manual: () => Promise<Manual> }
@@ -128,6 +132,19 @@ async function openingFor(index: number, random: Random, { prompt, manual }: Ans
   return `The sandbox is a simulated vendor; this is quoted from the Gatehouse manual.${choiceLabel}\n\n${passage}\n\n${source}`
 }
 
+/** A text answer as it is spoken, no longer than the sandbox speaks. */
+export function withAudio(choice: ChoiceAnswer, audio: NonNullable<ChoiceAnswer['audio']>): ChoiceAnswer {
+  if (choice.calls.length > 0) return choice
+  let left = MAX_AUDIO_CHARACTERS
+  const end = choice.content.findIndex((piece) => {
+    left -= piece.length
+    return left < 0
+  })
+  return end === -1
+    ? { ...choice, audio }
+    : { ...choice, audio, content: choice.content.slice(0, end), finish_reason: 'length' }
+}
+
 type FullChoice = { reasoning: string[]; calls: PlannedCall[]; text: string; annotations: Annotation[] }
 
 /** Cuts the text at a stop sequence, then everything at the token limit: reasoning counts first, then text, then calls. */
@@ -169,7 +186,9 @@ function beforeStop(text: string, stop: ChatRequest['stop']): string {
 }
 
 /** The tokens of a choice: all pieces of reasoning, text and calls, and one for the beginning of each call. */
-export function tokensOf(choice: ChoiceAnswer): { output: number; reasoning: number } {
+export function tokensOf(choice: ChoiceAnswer): { output: number; reasoning: number; audio: number } {
   const calls = choice.calls.reduce((sum, call) => sum + 1 + call.pieces.length, 0)
-  return { output: choice.reasoning.length + choice.content.length + calls, reasoning: choice.reasoning.length }
+  const audio = choice.audio ? outputAudioTokens(choice.content.join('')) : 0
+  const output = choice.reasoning.length + choice.content.length + calls + audio
+  return { output, reasoning: choice.reasoning.length, audio }
 }

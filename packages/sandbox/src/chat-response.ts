@@ -2,6 +2,7 @@
 import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../../src/providers/provider.ts'
 import type { Usage } from '../../../src/spec/usage.ts'
 import { type ChoiceAnswer, tokensOf } from './answer.ts'
+import { audioParts, wholeAudio } from './chat-audio.ts'
 import { type LogprobsRequest, logprobsOf } from './logprobs.ts'
 
 export type Answer = {
@@ -50,7 +51,10 @@ function* choiceChunks(answer: Answer, index: number): Generator<ChunkChoice> {
   })
   yield choiceChunk({ role: 'assistant', content: '' })
   for (const reasoning_content of choice.reasoning) yield choiceChunk({ reasoning_content })
-  for (const [at, content] of choice.content.entries()) {
+  if (choice.audio) {
+    for (const audio of audioParts(audioAnswerOf(choice, answer))) yield choiceChunk({ audio })
+  }
+  for (const [at, content] of choice.audio ? [] : choice.content.entries()) {
     yield choiceChunk(
       { content },
       answer.logprobs ? logprobsOf([content], at, logprobsRequestFor(answer.logprobs, index)) : null,
@@ -78,10 +82,10 @@ export function completionOf(answer: Answer): ChatCompletion {
     system_fingerprint: FINGERPRINT,
     choices: answer.choices.map((choice, index) => ({
       index,
-      message: messageOf(choice),
+      message: messageOf(choice, answer),
       finish_reason: choice.finish_reason,
       logprobs:
-        answer.logprobs && choice.calls.length === 0
+        answer.logprobs && choice.calls.length === 0 && !choice.audio
           ? logprobsOf(choice.content, 0, logprobsRequestFor(answer.logprobs, index))
           : null,
     })),
@@ -89,7 +93,14 @@ export function completionOf(answer: Answer): ChatCompletion {
   return answer.usage ? { ...completion, usage: answer.usage } : completion
 }
 
-function messageOf(choice: ChoiceAnswer): ChatCompletion['choices'][number]['message'] {
+function audioAnswerOf(
+  { audio, content: pieces }: ChoiceAnswer,
+  { created }: Answer,
+): Parameters<typeof wholeAudio>[0] {
+  return { id: audio?.id ?? '', format: audio?.format ?? 'wav', pieces, created }
+}
+
+function messageOf(choice: ChoiceAnswer, answer: Answer): ChatCompletion['choices'][number]['message'] {
   const calls = choice.calls.map(({ id, name, pieces }) => ({
     id,
     type: 'function' as const,
@@ -97,8 +108,9 @@ function messageOf(choice: ChoiceAnswer): ChatCompletion['choices'][number]['mes
   }))
   return {
     role: 'assistant',
-    content: calls.length > 0 ? null : choice.content.join(''),
+    content: calls.length > 0 || choice.audio ? null : choice.content.join(''),
     refusal: null,
+    ...(choice.audio ? { audio: wholeAudio(audioAnswerOf(choice, answer)) } : {}),
     ...(choice.reasoning.length > 0 ? { reasoning_content: choice.reasoning.join('') } : {}),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(choice.annotations.length > 0 ? { annotations: choice.annotations } : {}),
@@ -106,12 +118,13 @@ function messageOf(choice: ChoiceAnswer): ChatCompletion['choices'][number]['mes
 }
 
 /** The tokens of all choices together. */
-export function outputOf(choices: ChoiceAnswer[]): { output: number; reasoning: number } {
-  let [output, reasoning] = [0, 0]
+export function outputOf(choices: ChoiceAnswer[]): { output: number; reasoning: number; output_audio: number } {
+  let [output, reasoning, output_audio] = [0, 0, 0]
   for (const choice of choices) {
     const tokens = tokensOf(choice)
     output += tokens.output
     reasoning += tokens.reasoning
+    output_audio += tokens.audio
   }
-  return { output, reasoning }
+  return { output, reasoning, output_audio }
 }

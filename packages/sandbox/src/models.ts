@@ -79,6 +79,10 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     fields: ['repetition_penalty', 'thinking_enabled', 'web_search'],
     capabilities: capabilities(true),
   }),
+  'sandbox/audio': row('audio', {
+    limits: withDefaults(32_768),
+    capabilities: { ...capabilities(true), audio_input: true, audio_output: true, multiple_choices: false },
+  }),
   'sandbox/legacy': row('legacy', {
     status: 'deprecated',
     deprecated_at: DEPRECATED,

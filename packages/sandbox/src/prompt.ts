@@ -3,6 +3,7 @@
 import { sha256 } from '../../../src/kit/secret.ts'
 import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
 import type { ContentPart } from '../../../src/spec/message.ts'
+import { textOfAudio } from './chat-audio.ts'
 import { type Directives, extractDirectiveLines, parseDirectives } from './directives.ts'
 import type { Hints } from './json-schema-scalars.ts'
 import { isStopWord, splitWords, topicsOf } from './terms.ts'
@@ -34,11 +35,17 @@ export function parsePrompt(model: string, request: ChatRequest): Prompt {
   return {
     question: message ? textOf(message) : '',
     images: parts.flatMap((part) => (part.type === 'image_url' ? [part.image_url.url] : [])),
-    files: parts.flatMap((part) => (part.type === 'file' ? [describeFile(part.file)] : [])),
+    files: parts.flatMap(describePart),
     results: resultsAfter(messages, at),
     directives: parseDirectives(lines, { param: `messages[${at}].content`, choices: request.n ?? 1 }),
     seed: seedOf(model, request, withoutLines),
   }
+}
+
+function describePart(part: ContentPart): string[] {
+  if (part.type === 'file') return [describeFile(part.file)]
+  const isUnknown = part.type === 'input_audio' && textOfAudio(part.input_audio.data) === undefined
+  return isUnknown ? ['audio, of which the sandbox understands only what its own speech has made'] : []
 }
 
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']
@@ -86,7 +93,11 @@ function withoutDirectives(message: Message): { message: Message; lines: string[
 
 function textOf({ content }: Message): string {
   if (typeof content === 'string') return content
-  return (content ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+  const text = (part: ContentPart) => {
+    if (part.type === 'text') return part.text
+    return part.type === 'input_audio' ? textOfAudio(part.input_audio.data) : undefined
+  }
+  return (content ?? []).flatMap((part) => text(part) ?? []).join('\n')
 }
 
 function resultsAfter(messages: Message[], at: number): ToolResult[] {

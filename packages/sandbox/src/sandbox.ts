@@ -3,8 +3,9 @@ import { type Clock, pause, unixSeconds } from '../../../src/kit/clock.ts'
 import type { ChatCall, ChatRequest, MediaReader, Provider, SimulatedErrors } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { usageFrom } from '../../../src/spec/usage.ts'
-import { answerChoice } from './answer.ts'
+import { answerChoice, withAudio } from './answer.ts'
 import { createSandboxSpeech, createSandboxTranscription } from './audio.ts'
+import { audioFormat } from './chat-audio.ts'
 import { type Answer, chunksOf, completionOf, outputOf } from './chat-response.ts'
 import { createSandboxEmbeddings } from './embeddings.ts'
 import { createSandboxImages } from './images.ts'
@@ -47,7 +48,7 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
   /** Waits or throws as the directives request; otherwise returns the complete answer. */
   async function generate(
     { model, request }: ChatCall,
-    signal: AbortSignal,
+    { signal, isStream }: { signal: AbortSignal; isStream: boolean },
   ): Promise<{ prompt: Prompt; answer: Answer }> {
     signal.throwIfAborted()
     assertLength(request)
@@ -55,16 +56,19 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     const { first_ms: wait = 0, finish, usage } = prompt.directives
     if (wait > 0) await pause(clock, wait, signal)
     throwRequestedStatus(prompt, model)
+    const format = audioFormat(request, isStream)
+    const id = createRandom(`id:${prompt.seed}`).alphanumerics(29)
     const choices = []
     for (let at = 0; at < (request.n ?? 1); at++) {
       const choice = await answerChoice(at, { request, prompt, manual: loadManual })
-      choices.push(finish ? { ...choice, finish_reason: finish } : choice)
+      const given = format ? withAudio(choice, { id: `audio_${id}`, format }) : choice
+      choices.push(finish ? { ...given, finish_reason: finish } : given)
     }
     signal.throwIfAborted()
-    const { input, image } = countPrompt(request)
-    const counts = { input, input_image: image, cached: 0, ...outputOf(choices) }
+    const { input, image, audio } = countPrompt(request)
+    const counts = { input, input_image: image, input_audio: audio, cached: 0, ...outputOf(choices) }
     const answer: Answer = {
-      id: `chatcmpl-${createRandom(`id:${prompt.seed}`).alphanumerics(29)}`,
+      id: `chatcmpl-${id}`,
       created: unixSeconds(clock),
       model,
       choices,
@@ -106,14 +110,14 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     close,
     chat: {
       async complete(call, signal) {
-        const { prompt, answer } = await generate(call, signal)
+        const { prompt, answer } = await generate(call, { signal, isStream: false })
         // A complete answer takes the time, and has the faults, of the same answer as a stream.
         const unsent = chunksOf({ ...answer, logprobs: undefined })
         for await (const _ of throttle(unsent, { directives: prompt.directives, clock, signal }));
         return completionOf(answer)
       },
       async *chunks(call, signal) {
-        const { prompt, answer } = await generate(call, signal)
+        const { prompt, answer } = await generate(call, { signal, isStream: true })
         yield* throttle(chunksOf(answer), { directives: prompt.directives, clock, signal })
       },
     },

@@ -66,6 +66,6 @@ describe("a prompt's tokens", () => {
       tools,
     })
     const pieces = 2 + 1 + 3 + 2 + countTokens('f_g') + countTokens('{"a":1}') + 1 + countTokens(JSON.stringify(tools))
-    expect(counted).toEqual({ input: pieces + 2 * IMAGE_TOKENS, image: 2 * IMAGE_TOKENS })
+    expect(counted).toEqual({ input: pieces + 2 * IMAGE_TOKENS, image: 2 * IMAGE_TOKENS, audio: 0 })
   })
 })

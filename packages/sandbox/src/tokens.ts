@@ -3,6 +3,7 @@
  * there is one; up to eight white-space characters; any other single character. All tokens joined are the text.
  */
 import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
+import { inputAudioTokens } from './chat-audio.ts'
 
 /** The tokens of an image in the prompt, whatever its size: a round number within the range of real providers. */
 export const IMAGE_TOKENS = 256
@@ -63,19 +64,23 @@ export function countTokens(text: string): number {
   return count
 }
 
-type PromptTokens = { input: number; image: number }
+type PromptTokens = { input: number; image: number; audio: number }
 
 /** The tokens of a prompt: all texts of all messages, and the tools as JSON; roles and separators do not count. */
 export function countPrompt(request: ChatRequest): PromptTokens {
   let text = 0
   let images = 0
+  let audio = 0
   for (const message of request.messages) {
     for (const piece of textsOf(message)) text += countTokens(piece)
-    if (Array.isArray(message.content)) images += message.content.filter((part) => part.type === 'image_url').length
+    for (const part of Array.isArray(message.content) ? message.content : []) {
+      if (part.type === 'image_url') images++
+      if (part.type === 'input_audio') audio += inputAudioTokens(part.input_audio.data)
+    }
   }
   for (const tools of toolTexts(request)) text += countTokens(tools)
   const image = images * IMAGE_TOKENS
-  return { input: text + image, image }
+  return { input: text + image + audio, image, audio }
 }
 
 /** The characters of the same texts. Cheap, so that a prompt beyond the limit costs nothing else. */

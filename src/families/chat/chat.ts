@@ -23,9 +23,10 @@ import { COUNTED_BEFORE, checkedChunks } from './asked-stream.ts'
 import { cacheableRequest, chatCodec, replayParts } from './cached.ts'
 import { captured } from './captured.ts'
 import type { Framing } from './dialects/dialect.ts'
+import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
 import { guardedAnswer, guardedRequest } from './guarded.ts'
-import { type ChatMeter, createMeter, estimateChat } from './meter.ts'
+import { type ChatMeter, createMeter } from './meter.ts'
 import {
   assertAllowed,
   type PassthroughRequest,
@@ -173,6 +174,11 @@ function translatedInput({ passthroughRequest, ...input }: ChatInput): ChatInput
 }
 
 function guardedTexts(work: ChatWork): GuardedText[] {
+  if (work.guards?.readsAnswer && work.request.modalities?.includes('audio')) {
+    const message =
+      'Guards check the answers of this model, and they cannot check audio: "modalities" must be ["text"].'
+    throw new GatewayError('unsupported_value', message, { param: 'modalities' })
+  }
   const { request, texts } = guardedRequest(work.request)
   work.request = request
   if (work.capture?.request) work.capture.request = request

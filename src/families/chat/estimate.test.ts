@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'bun:test'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
-import { estimateChat } from './meter.ts'
+import { estimateChat } from './estimate.ts'
 
 const AROUND = 1_024
 const MESSAGE = 16

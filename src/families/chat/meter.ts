@@ -1,18 +1,12 @@
-/**
- * Counts the usage of one chat request: estimated before it is sent (what is expected, and the most that is possible as far as
- * that is known), then as the provider reports it, or estimated and marked so.
- */
+/** Counts the usage of one chat request: as the provider reports it, or estimated and marked so. */
 import type { Meter } from '../../calls/call.ts'
-import { jsonSize } from '../../kit/json-size.ts'
+import { memberOf } from '../../kit/json.ts'
 import { createSample, type Sample } from '../../kit/sample.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
-import type { CatalogueModel } from '../../models/catalogue.ts'
-import type { ChatChunk, ChatRequest, Message } from '../../protocols/shared/canonical.ts'
+import type { ChatChunk, ChatRequest, Delta, Message } from '../../protocols/shared/canonical.ts'
 import type { CountedWhole } from '../../protocols/shared/protocol.ts'
 import { mediaTokens } from '../../protocols/shared/token-estimate.ts'
-import type { ContentPart } from '../../spec/message.ts'
-import { type Estimate, type Units, type Usage, unitsOfUsage, usageFrom } from '../../spec/usage.ts'
-import { USUAL_OUTPUT_TOKENS } from './facts.ts'
+import { type Units, type Usage, unitsOfUsage, usageFrom } from '../../spec/usage.ts'
 
 export type ChatMeter = Required<Meter<Usage>> & {
   /** Counts what is sent to the client. */
@@ -33,6 +27,8 @@ class CountingMeter implements ChatMeter {
   /** Whether the response is complete: until then a provider's counts cover only its beginning. */
   #isWhole = false
   #hasImages = false
+  /** Characters of base64. */
+  #audioLength = 0
   /** The text that was sent to the client; created with the first of it, since a whole response with a count needs none. */
   #sample: Sample | undefined
 
@@ -48,6 +44,7 @@ class CountingMeter implements ChatMeter {
         if (finish_reason) this.#isWhole = true
         if (delta.content) this.#generated.add(delta.content)
         if (delta.images) this.#hasImages = true
+        if (delta.audio) this.#addAudio(delta.audio)
         if (delta.reasoning_content) this.#generated.add(delta.reasoning_content)
         if (!delta.tool_calls) continue
         for (const call of delta.tool_calls) {
@@ -65,7 +62,10 @@ class CountingMeter implements ChatMeter {
   countWhole(answer: CountedWhole): void {
     this.#isWhole = true
     if (answer.usage) this.#measured = answer.usage
-    else addWhole(this.#generated, answer)
+    else {
+      addWhole(this.#generated, answer)
+      for (const { message } of answer.choices) if (message.audio) this.#addAudio(message.audio)
+    }
   }
 
   usage(): Usage | Promise<Usage> {
@@ -73,7 +73,7 @@ class CountingMeter implements ChatMeter {
   }
 
   hasCounted(): boolean {
-    return this.#isWhole || this.#sample !== undefined
+    return this.#isWhole || this.#sample !== undefined || this.#audioLength > 0
   }
 
   hasDelivered(): boolean {
@@ -90,17 +90,51 @@ class CountingMeter implements ChatMeter {
   }
 
   async #completed(): Promise<Usage> {
-    if (this.#measured) this.#measured = atLeast(this.#measured, await this.#generated.tokens(this.#tokenizer))
+    if (this.#measured) {
+      const text = await this.#generated.tokens(this.#tokenizer)
+      this.#measured = atLeast(this.#measured, text, this.#audioTokens())
+    }
     this.#measured ??= await this.#estimate()
     return this.#measured
+  }
+
+  #addAudio({ data, transcript }: NonNullable<Delta['audio']>): void {
+    if (data) this.#audioLength += data.length
+    if (transcript) this.#generated.add(transcript)
+  }
+
+  /** Of the audio that was sent to the client. */
+  #audioTokens(): number {
+    if (this.#audioLength === 0) return 0
+    const format = memberOf(this.#request.audio, 'format')
+    const bytes = typeof format === 'string' && UNCOMPRESSED.has(format) ? PCM_BYTES_A_TOKEN : CODED_BYTES_A_TOKEN
+    return Math.ceil((this.#audioLength * 3) / 4 / bytes)
   }
 
   async #estimate(): Promise<Usage> {
     const tokenizer = this.#tokenizer
     const texts = [promptOf(this.#request), this.#generated]
     const [input = 0, output = 0] = await Promise.all(texts.map((text) => text.tokens(tokenizer)))
-    return usageFrom({ input, output, estimated: true })
+    const output_audio = this.#audioTokens()
+    const input_audio = inputAudioTokens(this.#request)
+    return usageFrom({
+      input: input + input_audio,
+      input_audio,
+      output: output + output_audio,
+      output_audio,
+      estimated: true,
+    })
   }
+}
+
+/** Of the audio in a request. */
+function inputAudioTokens({ messages }: ChatRequest): number {
+  let tokens = 0
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue
+    for (const part of content) if (part.type === 'input_audio') tokens += mediaTokens(part)
+  }
+  return tokens
 }
 
 function addWhole(sample: Sample, { choices }: CountedWhole): void {
@@ -115,8 +149,16 @@ function addWhole(sample: Sample, { choices }: CountedWhole): void {
 }
 
 /** For a response that broke off: some providers report counts before the output, and the output after them counts too. */
-const atLeast = (reported: Usage, output: number): Usage =>
-  output <= reported.output_tokens ? reported : usageFrom({ input: reported.input_tokens, output, estimated: true })
+function atLeast(reported: Usage, text: number, output_audio: number): Usage {
+  const output = text + output_audio
+  if (output <= reported.output_tokens) return reported
+  return usageFrom({ input: reported.input_tokens, output, output_audio, estimated: true })
+}
+
+/** Twenty tokens a second (OpenAI): of 24,000 samples of two bytes, and of the usual 64 kbit/s. */
+const PCM_BYTES_A_TOKEN = 2_400
+const CODED_BYTES_A_TOKEN = 400
+const UNCOMPRESSED: ReadonlySet<string> = new Set(['pcm16', 'wav'])
 
 /** The text that the model was sent, for an estimate; media do not count here. */
 function promptOf(request: ChatRequest): Sample {
@@ -133,157 +175,4 @@ function messageText({ role, content, tool_calls }: Message): string {
     : [content ?? '']
   const calls = (tool_calls ?? []).map((call) => `${call.function.name} ${call.function.arguments}`)
   return [role, ...parts, ...calls].join(' ')
-}
-
-/** Where neither the request nor the model states a limit: the default of several providers. */
-const UNLIMITED_OUTPUT_TOKENS = 16_384
-/** What a provider adds: the separators of a message, the prompt for tools (Anthropic documents up to 804 tokens). */
-const MOST_TOKENS_OF_A_MESSAGE = 16
-const MOST_TOKENS_AROUND = 1_024
-/** Anthropic's largest images take 4,784 tokens, OpenAI's at high detail and Google's tiles less. */
-const MOST_TOKENS_OF_AN_IMAGE = 5_000
-/** Opus at 6 kbit/s, and Google's 32 tokens a second. */
-const LEAST_BYTES_OF_AN_AUDIO_TOKEN = 20
-/** A file that is only referred to can have any length: that of the context, where it is known. */
-const MOST_TOKENS_OF_A_FILE = 200_000
-const BYTES_OF_A_TOKEN = 4
-
-/** As much of a request that may pass as an estimate depends on. */
-type EstimatedBody = {
-  body: unknown
-  clientBody: Readonly<Record<string, unknown>>
-  mayPass: unknown
-  refusal?: unknown
-}
-
-type Estimated = {
-  /** Of the JSON body, where it contains all of the request; undefined: the texts are measured. */
-  body_bytes?: number | undefined
-  passthroughRequest?: EstimatedBody | undefined
-}
-
-/**
- * No token is shorter than a byte, so the bytes of the text bound its tokens. `requests`: sent together, such as the prompts of
- * one text completion.
- */
-export function estimateChat(
-  requests: readonly ChatRequest[],
-  { limits, context_tokens }: Pick<CatalogueModel, 'limits' | 'context_tokens'>,
-  { body_bytes, passthroughRequest }: Estimated = {},
-): Estimate {
-  input.bytes = input.media_bytes = input.media = input.most_media = input.audio = input.around = 0
-  input.isKeptAnHour = false
-  let output = 0
-  let most_output = 0
-  let hasAudioOutput = false
-  for (const request of requests) {
-    addInput(request, body_bytes === undefined)
-    const { n = 1, max_tokens, modalities } = request
-    const limit = max_tokens ?? limits.max_tokens?.maximum ?? context_tokens ?? UNLIMITED_OUTPUT_TOKENS
-    output += n * Math.min(max_tokens ?? USUAL_OUTPUT_TOKENS, USUAL_OUTPUT_TOKENS)
-    most_output += n * Math.min(limit, context_tokens ?? limit)
-    hasAudioOutput ||= modalities?.includes('audio') === true
-  }
-  const system = passthroughRequest?.clientBody.system
-  if (Array.isArray(system) && passthroughRequest?.mayPass) noteCacheTime(system)
-  // Only the provider understands all of such a request.
-  if (passthroughRequest?.refusal && body_bytes === undefined) input.bytes = jsonSize(passthroughRequest.body)
-  const bytes = body_bytes === undefined ? input.bytes : Math.max(0, body_bytes - input.media_bytes)
-  const most = bytes + input.most_media + input.around + MOST_TOKENS_AROUND
-  const most_input = Math.min(most, (context_tokens ?? most) * requests.length)
-  const most_units: Units = {
-    input_tokens: most_input,
-    output_tokens: most_output,
-    cache_write_tokens: most_input,
-    cache_write_1h_tokens: input.isKeptAnHour ? most_input : 0,
-    input_audio_tokens: input.audio,
-    output_audio_tokens: hasAudioOutput ? most_output : 0,
-    requests: 1,
-    service_tier: requests[0]?.service_tier,
-  }
-  const expected = Math.ceil(bytes / BYTES_OF_A_TOKEN) + input.media
-  return {
-    expected: {
-      input_tokens: Math.min(expected, most_input),
-      output_tokens: Math.min(output, most_output),
-      requests: 1,
-      service_tier: most_units.service_tier,
-    },
-    most: most_units,
-  }
-}
-
-type Input = {
-  /** Of all texts. */
-  bytes: number
-  /** Of all media that are in the request. */
-  media_bytes: number
-  /** Tokens of media. */
-  media: number
-  most_media: number
-  audio: number
-  /** Tokens around the messages. */
-  around: number
-  /** Whether a part of it is to be cached for an hour. */
-  isKeptAnHour: boolean
-}
-
-/** Of the request at hand: an estimate waits for nothing. */
-const input: Input = {
-  bytes: 0,
-  media_bytes: 0,
-  media: 0,
-  most_media: 0,
-  audio: 0,
-  around: 0,
-  isKeptAnHour: false,
-}
-
-function addInput(request: ChatRequest, isMeasured: boolean): void {
-  const { messages, response_format } = request
-  input.around += messages.length * MOST_TOKENS_OF_A_MESSAGE
-  for (const { content, reasoning_content, tool_calls } of messages) {
-    if (Array.isArray(content)) for (const part of content) addPart(part, isMeasured)
-    else if (isMeasured && content) input.bytes += Buffer.byteLength(content)
-    if (!isMeasured) continue
-    if (reasoning_content) input.bytes += Buffer.byteLength(reasoning_content)
-    if (tool_calls) input.bytes += jsonSize(tool_calls)
-  }
-  const tools: readonly object[] | undefined = request.tools ?? request.functions
-  if (tools) for (const tool of tools) noteCacheTime(tool)
-  if (!isMeasured) return
-  if (tools && tools.length > 0) input.bytes += jsonSize(tools)
-  if (response_format?.type === 'json_schema') input.bytes += jsonSize(response_format)
-}
-
-function addPart(part: ContentPart, isMeasured: boolean): void {
-  noteCacheTime(part)
-  if (part.type === 'text' || part.type === 'refusal') {
-    if (isMeasured) input.bytes += Buffer.byteLength(part.type === 'text' ? part.text : part.refusal)
-    return
-  }
-  input.media += mediaTokens(part)
-  if (part.type === 'image_url') {
-    input.media_bytes += part.image_url.url.length
-    input.most_media += MOST_TOKENS_OF_AN_IMAGE
-  } else if (part.type === 'input_audio') {
-    const { length } = part.input_audio.data
-    const tokens = Math.ceil(length / LEAST_BYTES_OF_AN_AUDIO_TOKEN)
-    input.media_bytes += length
-    input.most_media += tokens
-    input.audio += tokens
-  } else {
-    const length = part.file.file_data?.length
-    input.media_bytes += length ?? 0
-    input.most_media += Math.max(length ?? MOST_TOKENS_OF_A_FILE, MOST_TOKENS_OF_AN_IMAGE)
-  }
-}
-
-/** As the Messages API has it; other providers pass it on to that API. */
-function noteCacheTime(block: unknown): void {
-  if (Array.isArray(block)) for (const one of block) noteCacheTime(one)
-  else if (typeof block === 'object' && block !== null && 'cache_control' in block) {
-    const { cache_control } = block as { cache_control?: { ttl?: unknown } | null }
-    if (cache_control?.ttl !== undefined && cache_control.ttl !== '5m') input.isKeptAnHour = true
-  }
 }

@@ -15,10 +15,10 @@ import { GatewayError } from '../../spec/error.ts'
 import type { TextCompletion } from '../../spec/text-completion.ts'
 import { type Units, type Usage, unitsOfUsage, usageFrom } from '../../spec/usage.ts'
 import type { Chat, ChatWork } from './chat.ts'
+import { estimateChat } from './estimate.ts'
 import { chatFacts } from './facts.ts'
 import { mergeStreams } from './merge-streams.ts'
 import type { ChatMeter } from './meter.ts'
-import { estimateChat } from './meter.ts'
 
 type Work = { parts: ChatWork[]; encoder: TextCompletionEncoder; model: CatalogueModel }
 type TextMeter = Meter<Usage> & {

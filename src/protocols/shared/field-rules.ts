@@ -8,8 +8,14 @@ export type RefusedFields = {
   [field in keyof ChatRequest]?: { isUsed(request: ChatRequest): boolean; instead: string }
 }
 
-/** Fields that the chat API itself has replaced. */
+/** Whether an earlier answer is audio, which only the provider that spoke it has. */
+export const hasAudioHistory = ({ messages }: ChatRequest): boolean => messages.some(({ audio }) => audio)
+
+export const NO_AUDIO_HISTORY = 'must have no "audio" of the assistant: only the provider that spoke it has it'
+
+/** Fields that the chat API itself has replaced, and earlier answers that another vendor has. */
 export const REPLACED_FIELDS: RefusedFields = {
+  messages: { isUsed: hasAudioHistory, instead: NO_AUDIO_HISTORY },
   functions: {
     isUsed: ({ functions }) => (functions?.length ?? 0) > 0,
     instead: 'is not supported by the vendor; use "tools"',

@@ -95,8 +95,8 @@ function isIncomplete(message: ClientMessage): boolean {
   return role !== 'assistant' || (content === undefined && !hasOtherContent(message))
 }
 
-const hasOtherContent = ({ tool_calls, function_call, refusal, reasoning_content }: ClientMessage): boolean =>
-  Boolean(tool_calls || function_call || refusal || reasoning_content)
+const hasOtherContent = ({ tool_calls, function_call, refusal, reasoning_content, audio }: ClientMessage): boolean =>
+  Boolean(tool_calls || function_call || refusal || reasoning_content || audio)
 
 function assertChoiceOffered({ tools, tool_choice, functions, function_call }: ClientChatRequest): void {
   if (typeof function_call === 'object') {

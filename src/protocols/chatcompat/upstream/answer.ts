@@ -135,7 +135,7 @@ export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatComple
       choices.set(index, choice)
     }
     const { message } = choice
-    const { role: _, content, reasoning_content, tool_calls, ...more } = delta
+    const { role: _, content, reasoning_content, tool_calls, audio, ...more } = delta
     if (typeof content === 'string') message.content = (message.content ?? '') + content
     if (reasoning_content) message.reasoning_content = (message.reasoning_content ?? '') + reasoning_content
     for (const call of tool_calls ?? []) {
@@ -147,6 +147,7 @@ export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatComple
         message.tool_calls.push({ ...first, type: 'function', function: { ...call.function } })
       }
     }
+    if (audio) message.audio = joinedAudio(message.audio, audio)
     Object.assign(message, more)
     if (isRecord(logprobs) && Array.isArray(logprobs.content)) choice.tokens.push(...logprobs.content)
     if (finish_reason) choice.finish_reason = finish_reason
@@ -177,6 +178,14 @@ export function createFold(): { add(chunk: ChatChunk): void; whole(): ChatComple
     },
   }
 }
+
+type Audio = NonNullable<AnswerMessage['audio']>
+const joinedAudio = (before: Audio = {}, part: Audio): Audio => ({
+  ...before,
+  ...part,
+  ...(before.data !== undefined && { data: before.data + (part.data ?? '') }),
+  ...(before.transcript !== undefined && { transcript: before.transcript + (part.transcript ?? '') }),
+})
 
 const FINISH_REASONS: Record<string, FinishReason> = {
   stop: 'stop',

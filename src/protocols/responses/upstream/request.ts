@@ -2,7 +2,7 @@
 
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { ChatRequest, type ChatRequestField } from '../../shared/canonical.ts'
-import { adapt } from '../../shared/field-rules.ts'
+import { adapt, hasAudioHistory, NO_AUDIO_HISTORY } from '../../shared/field-rules.ts'
 import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
 import { type Item, inputOf } from './input.ts'
 import { COMMON_EFFORTS, type Effort, type ModelRule, ruleOf } from './model-rules.ts'
@@ -141,6 +141,7 @@ function assertSupported(request: ChatRequest, { fields, tools, json_schema }: R
       throw refused(field, `must be left out for the model "${request.model}"`)
     }
   }
+  if (hasAudioHistory(request)) throw refused('messages', `${NO_AUDIO_HISTORY} for the model "${request.model}"`)
   if (!tools && request.tools?.length) throw refused('tools', `must be left out for the model "${request.model}"`)
   if (!json_schema && request.response_format?.type === 'json_schema') {
     throw refused(

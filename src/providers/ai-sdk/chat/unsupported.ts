@@ -1,5 +1,6 @@
 /** Fields that change the meaning of a response: refused where the vendor or its package would drop them. */
 import type { ChatRequest, Message } from '../../../protocols/shared/canonical.ts'
+import { hasAudioHistory, NO_AUDIO_HISTORY } from '../../../protocols/shared/field-rules.ts'
 import type { ChatVendor, Droppable, PackageWarning } from './chat-family.ts'
 import { unsupported } from './prompt.ts'
 
@@ -47,6 +48,7 @@ const DROPPABLE: Record<Droppable, Rule> = {
 const NEVER_SUPPORTED: { [field in keyof ChatRequest]?: Omit<Rule, 'param'> } = {
   n: { isRequested: ({ n = 1 }) => n > 1, advice: 'must be 1' },
   logprobs: { isRequested: ({ logprobs }) => logprobs === true, advice: 'must be false' },
+  messages: { isRequested: hasAudioHistory, advice: NO_AUDIO_HISTORY },
   audio: { isRequested: ({ audio }) => audio !== undefined, advice: 'must be left out' },
   modalities: {
     isRequested: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
