@@ -508,6 +508,35 @@ describe('the end of a session', () => {
     expect(await client.closed).toMatchObject({ code: 1001 })
   })
 
+  it('comes at half of the time that a stop has, or after the response that is open then', async () => {
+    const clock = manualClock()
+    let vendorSocket: Socket | undefined
+    const vendor = startVendor((event, socket) => {
+      if (event.type === 'response.create') vendorSocket = socket
+      socket.send(event.type === 'response.create' ? created('r1') : JSON.stringify({ type: 'echo' }))
+    })
+    const port = await openPort(openaiWith(vendor.origin), { clock })
+    const [busy, idle] = [await session(port, 'v/gpt-realtime'), await session(port, 'v/gpt-realtime')]
+    busy.send(ASK)
+    await busy.next(isA('response.created'))
+    idle.send({ type: 'x' })
+    await idle.next(isA('echo'))
+    let ended = 0
+    for (const client of [busy, idle]) void client.closed.then(() => ended++)
+    const drained = port.gateway.instance.drain({ deadline_ms: 10_250 })
+    clock.advance(4_999)
+    expect(ended).toBe(0)
+    clock.advance(1)
+    expect(await idle.closed).toMatchObject({ code: 1001, reason: expect.stringContaining('shutting_down') })
+    vendorSocket?.send(done('r1'))
+    expect(await busy.closed).toMatchObject({ code: 1001 })
+    const types = busy.events.map(({ type }) => type)
+    expect(types.slice(types.indexOf('response.done'))).toEqual(['response.done', 'error'])
+    await drained
+    expect(await used(port, 1)).toMatchObject({ requests: 1, output_tokens: 100 })
+    await port.close()
+  })
+
   /** A session by a clock that stands still; `echo` shows that it is open. */
   async function sessionAt(clock: ManualClock) {
     const vendor = startVendor((event, socket) => socket.send(JSON.stringify({ type: 'echo', id: event.id })))

@@ -1,4 +1,4 @@
-/** Three gateways behind nginx, upgraded from the build of the schema before and rolled back to it, one by one, under load of calls, streams and WebSockets. */
+/** Three gateways behind nginx, upgraded from the build of the schema before and rolled back to it, one by one, under load of calls, streams, WebSockets and realtime sessions. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { MIGRATIONS } from '../src/store/migrate.ts'
 import { schemaOf } from '../src/store/store-schema.ts'
@@ -16,6 +16,8 @@ const GATEWAYS = 3
 const CLIENTS = 2
 /** Longer than a short stream, shorter than a long one. */
 const DRAIN_SECONDS = 2
+/** A long stream is waited for so long at each stop. */
+const STOP_SECONDS = 10
 const SHORT = '@sandbox interval_ms=10 tokens=20'
 const LONG = '@sandbox interval_ms=100 tokens=2000'
 
@@ -64,6 +66,90 @@ async function callOverSockets(url: string, isOver: () => boolean) {
   return { calls, connections, failures }
 }
 
+type RealtimeEvent = { type: string; error?: { code: string }; response?: { status: string } }
+
+/** A realtime session: its events, the next one of a type, and how it was closed. */
+async function openSession(url: string, model: string) {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/realtime?model=${model}`, {
+    headers: { authorization: `Bearer ${SERVE_TOKEN}` },
+  } as never)
+  const events: RealtimeEvent[] = []
+  const opened = Promise.withResolvers<void>()
+  const closed = Promise.withResolvers<number>()
+  const watchers: (() => void)[] = []
+  socket.onopen = () => opened.resolve()
+  socket.onmessage = ({ data }) => {
+    events.push(JSON.parse(String(data)))
+    for (const notify of watchers.splice(0)) notify()
+  }
+  socket.onclose = ({ code }) => {
+    opened.reject(new Error(`a session was refused: ${code}`))
+    closed.resolve(code)
+  }
+  await opened.promise
+  async function next(type: string, from = 0): Promise<RealtimeEvent> {
+    for (;;) {
+      const event = events.slice(from).find((one) => one.type === type)
+      if (event) return event
+      await new Promise<void>((resolve) => watchers.push(resolve))
+    }
+  }
+  return { events, next, closed: closed.promise, send: (event: object) => socket.send(JSON.stringify(event)), socket }
+}
+
+/** Sessions of a few responses each, one after the other, until `isOver`: each ends by itself. */
+async function callInSessions(url: string, isOver: () => boolean) {
+  const failures: string[] = []
+  let calls = 0
+  while (!isOver()) {
+    const session = await openSession(url, 'sandbox/realtime').catch(
+      (error: Error) => void failures.push(error.message),
+    )
+    if (!session) continue
+    for (let count = 0; count < 3 && !isOver(); count++) {
+      const from = session.events.length
+      session.send({ type: 'response.create', response: { output_modalities: ['text'] } })
+      const end = await Promise.race([session.next('response.done', from), session.closed])
+      calls++
+      if (typeof end === 'number' || end.response?.status !== 'completed')
+        failures.push(JSON.stringify([end, session.events.slice(from)]).slice(0, 500))
+      if (typeof end === 'number') break
+    }
+    session.socket.close()
+    await session.closed
+  }
+  return { calls, failures }
+}
+
+/** A vendor of realtime sessions whose responses begin and never end. */
+function startSilentVendor() {
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: (request, self) => (self.upgrade(request) ? undefined : new Response('', { status: 404 })),
+    websocket: {
+      message(socket, data) {
+        if (JSON.parse(String(data)).type !== 'response.create') return
+        const response_id = 'r'
+        socket.send(JSON.stringify({ type: 'response.created', response: { id: response_id } }))
+        socket.send(JSON.stringify({ type: 'response.output_text.delta', response_id, delta: 'Once upon' }))
+      },
+    },
+  })
+  return { url: `http://127.0.0.1:${server.port}/v1`, stop: () => server.stop(true) }
+}
+
+/** A realtime session with a response that does not end, and one without: how both end. */
+async function openSessions(url: string) {
+  const [busy, idle] = [await openSession(url, 'v/talk'), await openSession(url, 'v/talk')]
+  busy.send({ type: 'response.create', response: { output_modalities: ['text'] } })
+  await busy.next('response.output_text.delta')
+  return async () => {
+    const codes = [await busy.closed, await idle.closed]
+    return { codes, errors: [busy, idle].map(({ events }) => events.at(-1)?.error?.code) }
+  }
+}
+
 /** A response over a WebSocket that no deadline lets end by itself, and a connection without one: how both end. */
 async function openSockets(url: string) {
   const [busy, idle] = [await connectSocket(`${url}/v1`, TOKEN), await connectSocket(`${url}/v1`, TOKEN)]
@@ -98,17 +184,18 @@ async function loadDuring(url: string, act: () => Promise<void>) {
   }
   const clients = Promise.all(Array.from({ length: CLIENTS }, (_, number) => client(number)))
   const overSockets = callOverSockets(url, () => isOver)
+  const inSessions = callInSessions(url, () => isOver)
   try {
     await act()
   } finally {
     isOver = true
   }
   await clients
-  const sockets = await overSockets
+  const [sockets, sessions] = [await overSockets, await inSessions]
   return {
-    calls: calls + sockets.calls,
+    calls: calls + sockets.calls + sessions.calls,
     connections: sockets.connections,
-    failures: [...failures, ...sockets.failures],
+    failures: [...failures, ...sockets.failures, ...sessions.failures],
   }
 }
 
@@ -129,7 +216,13 @@ async function longStream(url: string) {
 
 describe.skipIf(NGINX === null || BUILDS === undefined)('three gateways on one database', () => {
   it('are upgraded and rolled back one by one behind nginx without a failed call or a lost entry', async () => {
-    const place = await onPostgres(closing, DRAIN_SECONDS)
+    const vendor = startSilentVendor()
+    closing.push(vendor.stop)
+    const place = await onPostgres(closing, DRAIN_SECONDS, {
+      server: { drain_seconds: DRAIN_SECONDS, shutdown_seconds: STOP_SECONDS, max_delay_ms: 0 },
+      providers: { v: { base_url: vendor.url, key: 'k' } },
+      models: { 'v/talk': { families: ['realtime'], targets: [{ provider: 'v', model: 'talk' }] } },
+    })
     const [build] = BUILDS ?? []
     if (!build) throw new Error('there is no older build')
     const { command: older, remove } = checkOut(build)
@@ -152,11 +245,16 @@ describe.skipIf(NGINX === null || BUILDS === undefined)('three gateways on one d
       for (const [index, gateway] of gateways.entries()) {
         const ended = await longStream(gateway.url)
         const closed = await openSockets(gateway.url)
-        long += 2
+        const sessionsClosed = await openSessions(gateway.url)
+        long += 3
         gateway.child.kill('SIGTERM')
         // At the deadline a stream ends with an error that says so, and with its entry in the ledger.
         expect(await ended()).toContain('"error"')
         expect(await closed()).toEqual({ idle: GOING_AWAY, busy: GOING_AWAY, last: expect.any(String) })
+        expect(await sessionsClosed()).toEqual({
+          codes: [GOING_AWAY, GOING_AWAY],
+          errors: ['shutting_down', 'shutting_down'],
+        })
         expect(await gateway.child.exited).toBe(0)
         gateways[index] = await serveIn(place, { command, closing, port: gateway.port })
       }

@@ -11,11 +11,11 @@ type Place = { directory: string; url: string; environment: Record<string, strin
 /** What is to be done when a test ends, the last first. */
 export type Closing = (() => unknown)[]
 
-export async function onPostgres(closing: Closing, drain_seconds: number): Promise<Place> {
+export async function onPostgres(closing: Closing, drain_seconds: number, config: object = {}): Promise<Place> {
   const { directory, remove } = serveDirectory()
   closing.push(remove)
   // Calls on a busy machine are not refused.
-  writeConfig(directory, { server: { drain_seconds, max_delay_ms: 0 } })
+  writeConfig(directory, { server: { drain_seconds, max_delay_ms: 0 }, ...config })
   const server = await startPostgres()
   const url = await server.createDatabase()
   closing.push(() => server.dropDatabase(url))

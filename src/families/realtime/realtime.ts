@@ -121,3 +121,6 @@ export async function connectToFirst(
     return connectToFirst([next, ...rest], prepare, signal)
   }
 }
+
+export const tooOld = () =>
+  new GatewayError('websocket_connection_limit_reached', 'The session is 60 minutes old: open another one.')

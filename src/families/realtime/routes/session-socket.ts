@@ -8,7 +8,7 @@ import type { Log } from '../../../kit/log.ts'
 import type { Target } from '../../../providers/provider.ts'
 import type { RealtimeApi, RealtimeConnection } from '../../../providers/realtime.ts'
 import { asGatewayError, GatewayError } from '../../../spec/error.ts'
-import { connectToFirst, createTurnMeter } from '../realtime.ts'
+import { connectToFirst, createTurnMeter, tooOld } from '../realtime.ts'
 import { eventsOf, MAX_OUTPUT_TOKENS, type RealtimeEvents } from '../realtime-events.ts'
 import {
   createRequestedTurns,
@@ -63,8 +63,7 @@ export function createSession(
     max_bytes: MAX_BUFFERED_BYTES,
     onTooMany: () => close(CLOSE.policy, 'Too much was sent before it could be passed on.'),
   })
-  let earlier_tokens = 0
-  let max_output_tokens = MAX_OUTPUT_TOKENS
+  let [earlier_tokens, max_output_tokens] = [0, MAX_OUTPUT_TOKENS]
   const requested = createRequestedTurns()
   const running = new Map<string, OpenTurn>()
   const openTurns = () => requested.size() + running.size
@@ -72,12 +71,9 @@ export function createSession(
   let activeAt = clock.steady()
   let cancelIdle = clock.after(IDLE_MILLISECONDS, checkIdle)
   let [cancelStop, cancelReport] = [() => {}, () => {}]
-
-  const names = () => ({
-    model: model ?? '',
-    upstream_model: target?.model ?? '',
-    is_limited: start.caller.is_limited === true,
-  })
+  let stopping: GatewayError | undefined
+  const is_limited = start.caller.is_limited === true
+  const names = () => ({ model: model ?? '', upstream_model: target?.model ?? '', is_limited })
 
   function send(text: string): void {
     if (!isOpen) return
@@ -258,7 +254,9 @@ export function createSession(
       }
     }
     send(sent)
-    if (!isOpen && openTurns() === 0) disconnect()
+    if (openTurns() > 0) return
+    if (!isOpen) disconnect()
+    else if (stopping) end(stopping, CLOSE.goingAway)
   }
 
   function accept(data: string): void {
@@ -308,12 +306,15 @@ export function createSession(
     },
     drained() {},
     closed: over,
+    /** It may end by itself for half of the time, then it ends after its open response, at the latest at the deadline. */
     stop(error: GatewayError, deadline_ms = 0) {
       if (error.code !== 'shutting_down') return end(tooOld(), CLOSE.normal)
-      cancelStop = clock.after(Math.max(0, deadline_ms - CLOSING_MILLISECONDS), () => end(error, CLOSE.goingAway))
+      const half = Math.max(0, deadline_ms - CLOSING_MILLISECONDS) / 2
+      cancelStop = clock.after(half, () => {
+        stopping = error
+        if (openTurns() === 0) end(error, CLOSE.goingAway)
+        else cancelStop = clock.after(half, () => end(error, CLOSE.goingAway))
+      })
     },
   }
 }
-
-const tooOld = () =>
-  new GatewayError('websocket_connection_limit_reached', 'The session is 60 minutes old: open another one.')
