@@ -1,6 +1,6 @@
 /**
  * `npm test`: every test file. It says beforehand how long that takes, and how far it is. On two cores or more, the files
- * that mostly wait for processes run beside the others. With arguments it is `bun test` with these.
+ * that mostly wait for processes run beside the others; who is done first takes more of those of the console. With arguments it is `bun test` with these.
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -34,6 +34,11 @@ export const WAITING_TESTS = [
   'test/workers.test.ts',
 ]
 
+/** They run on a machine of any speed, beside anything. */
+const CONSOLE = /^test\/console\//
+/** Each runner starts one Chromium, and loads what it tests. */
+const FILES_A_RUNNER = 4
+
 type Say = (text: string) => void
 const spawn = (args: string[], stderr: 'inherit' | 'pipe') =>
   Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...args], {
@@ -52,25 +57,32 @@ export async function runAll(args: string[], say: Say): Promise<number> {
     `${files.length} test files, some ${MINUTES} minutes on two cores; npm run test:fast leaves out the slow ones.\n\n`,
   )
   const isWaiting = (path: string) => WAITING_TESTS.includes(path)
-  const groups =
-    availableParallelism() < 2
-      ? [files]
-      : [files.filter((path) => !isWaiting(path)), files.filter((path) => isWaiting(path))]
+  const isBeside = availableParallelism() >= 2
+  const others = files.filter((path) => !isWaiting(path) && !CONSOLE.test(path))
+  const lanes = isBeside ? [others, files.filter(isWaiting)] : [files]
+  const shared = isBeside ? inParts(files.filter((path) => CONSOLE.test(path))) : []
   const report = createReport({ files: files.length, say })
-  const codes = await Promise.all(
-    groups.map(async (group) => {
+  const codes: number[] = []
+  async function runLane(group: string[]): Promise<void> {
+    for (let own: string[] | undefined = group; own; own = shared.shift()) {
       // "./" names a file; without it a path would be a filter for every path that contains it.
       const child = spawn(
-        group.map((path) => `./${path}`),
+        own.map((path) => `./${path}`),
         'pipe',
       )
       await report.follow(child.stderr as ReadableStream<Uint8Array>)
-      return child.exited
-    }),
-  )
+      codes.push(await child.exited)
+    }
+  }
+  await Promise.all(lanes.map(runLane))
   report.end()
   return Math.max(...codes)
 }
+
+const inParts = (paths: readonly string[]): string[][] =>
+  Array.from({ length: Math.ceil(paths.length / FILES_A_RUNNER) }, (_, at) =>
+    paths.slice(at * FILES_A_RUNNER, (at + 1) * FILES_A_RUNNER),
+  )
 
 /** What the runners say, whole files at a time, with a line of progress after every some files, and the sum at the end. */
 export function createReport({ files, say }: { files: number; say: Say }) {

@@ -54,10 +54,9 @@ export function createSession(
   let { model } = start
   const turns = createTurns({ ...parts, clock, connection_id, start })
   let peer: SocketPeer | undefined
-  let isOpen = true
+  let [isOpen, isConnecting] = [true, false]
   let target: Target | undefined
   let connection: RealtimeConnection | undefined
-  let isConnecting = false
   const waiting = createWaitingEvents({
     isConnected: () => connection !== undefined,
     max_bytes: MAX_BUFFERED_BYTES,
