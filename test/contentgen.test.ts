@@ -427,7 +427,7 @@ describe('a provider of the same API loses nothing', () => {
         toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
         serviceTier: 'flex',
       }
-      const request = parseContentgen(structuredClone(requested), { model: 'v/m' })
+      const request = parseContentgen(structuredClone(requested), 'v/m')
       const sent = JSON.parse(await writer.answer({ model: 'gemini-3-flash', request }, signal))
       expect(sent).toEqual(requested)
     })

@@ -22,11 +22,11 @@ export function factsOf(body: unknown, family: EndpointFamily): RequestFacts | u
     case 'chatcompat':
       return chatFacts('prompt' in body ? parseTextCompletion(body).requests : [parseChatRequest(body)])
     case 'messages-compat':
-      return chatFacts([parseMessages(body, new WeakMap())])
+      return chatFacts([parseMessages(body)])
     case 'chatcompat-response':
-      return chatFacts([translatedRequest(checkedRequest(body), { items: [], ids: [] }, new WeakMap()).request])
+      return chatFacts([translatedRequest(checkedRequest(body), { items: [], ids: [] }).request])
     case 'contentgen-compat':
-      return chatFacts([parseContentgen(body, { model: '', places: new WeakMap() })])
+      return chatFacts([parseContentgen(body)])
     default:
       return undefined
   }

@@ -12,7 +12,6 @@ import { createResponsesEncoder, type ResponsesEncoder } from '../../protocols/r
 import type { InputItem } from '../../protocols/responses/client/schema.ts'
 import { clientTools } from '../../protocols/responses/client/tools.ts'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
-import type { Places } from '../../protocols/shared/request-error.ts'
 import { asGatewayError, type ErrorCode, GatewayError } from '../../spec/error.ts'
 import type { Json, JsonObject } from '../../spec/task.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -152,7 +151,6 @@ function generatorOf(
   const { response_id: id, token_id, created_at: created, previous_id, response } = stored
   const { clientRequest } = readStoredRequest(body)
   const head = { id, created, model: String(response.model) }
-  const places: Places = new WeakMap()
   const resumed = {
     number: Math.max(LAST_QUEUED_EVENT, last_number) + 1,
     hasStarted: last_number >= LAST_BEFORE_CONTENT,
@@ -194,11 +192,11 @@ function generatorOf(
       return conversations.appendingOf(stored, ended, { conversation_id, ids: continued?.ids ?? new Set() })
     },
     errorForClient: (thrown: unknown): unknown =>
-      thrown instanceof GatewayError ? errorForClient(thrown, chatRequest, places) : thrown,
+      thrown instanceof GatewayError ? errorForClient(thrown, chatRequest) : thrown,
     async generate({ call, add, onStart }: Generation): Promise<void> {
       const items = { before: await conversationBefore(), input: stored.input as unknown as InputItem[] }
       const { before, input } = await sentItems(items, fileInputs, call)
-      const translated = translatedRequest({ ...clientRequest, input }, before, places)
+      const translated = translatedRequest({ ...clientRequest, input }, before)
       names = translated.names
       chatRequest = { ...translated.request, stream: true }
       let failure: GatewayError | undefined

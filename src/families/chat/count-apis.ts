@@ -67,7 +67,7 @@ export const contentgenCount: CountApi = {
     response: CountTokensAnswer,
     example: { contents: [{ role: 'user', parts: [{ text: 'What is Gatehouse?' }] }] },
   },
-  parse: (body, { params }) => parseContentgenCount(body, { model: params.model ?? '' }),
+  parse: (body, { params }) => parseContentgenCount(body, params.model ?? ''),
   encode: (tokens) => ({ totalTokens: tokens }),
   encodeError: contentgenErrorBody,
   errorSchema: ContentgenError,

@@ -26,7 +26,6 @@ import { createResponsesEncoder } from '../../protocols/responses/client/respons
 import type { InputItem, ResponsesRequest } from '../../protocols/responses/client/schema.ts'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { ResponseEncoder } from '../../protocols/shared/protocol.ts'
-import type { Places } from '../../protocols/shared/request-error.ts'
 import { asGatewayError, GatewayError } from '../../spec/error.ts'
 import { addedUsage, type Usage } from '../../spec/usage.ts'
 import type { ToolServer, ToolServers } from '../shared/tool-servers.ts'
@@ -46,7 +45,6 @@ type RoundsRequest = {
   admit: ((call: Call) => Promise<void>) | undefined
   store: StoreResponse | undefined
   isStored: boolean
-  places: Places
 }
 
 export type ToolRounds = {
@@ -105,13 +103,13 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       return isServed
     },
 
-    async run({ clientRequest, sent, call, whole, admit, store, isStored, places }) {
+    async run({ clientRequest, sent, call, whole, admit, store, isStored }) {
       const { plan } = call
       if (!plan) throw new Error('A request was decoded before its model was authorized.')
       const servers = await listed(clientRequest, call)
       const expanded = withFunctions(clientRequest, new Map(servers.map(({ label, tools }) => [label, tools])))
       const translated = (items: readonly unknown[]) =>
-        translatedRequest({ ...expanded, input: [...sent.input, ...(items as InputItem[])] }, sent.before, places)
+        translatedRequest({ ...expanded, input: [...sent.input, ...(items as InputItem[])] }, sent.before)
       const approvals = approvedCalls(placed(sent))
       const hasMade = approvals.length > 0
       const { request, names } = translated([])
@@ -203,7 +201,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
             answer: head,
             writer: () => writer,
             errorForClient: (thrown, request) =>
-              thrown instanceof GatewayError ? errorForClient(thrown, request, places) : thrown,
+              thrown instanceof GatewayError ? errorForClient(thrown, request) : thrown,
           },
         )
         return prepared.send()
@@ -247,7 +245,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
         await (clientRequest.stream || hasMade ? undefined : current.started)
       } catch (thrown) {
         end()
-        throw thrown instanceof GatewayError ? errorForClient(thrown, request, places) : thrown
+        throw thrown instanceof GatewayError ? errorForClient(thrown, request) : thrown
       }
       const { model, requested } = plan
       if (clientRequest.stream) {

@@ -1,19 +1,19 @@
 import { expect, test } from 'bun:test'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatRequest } from './canonical.ts'
-import { errorTranslator } from './request-error.ts'
+import { errorTranslator, places } from './request-error.ts'
 
 const retold = errorTranslator({
   fields: { stop: 'stop_sequences' },
   parts: [['"file"', '"document"']],
-  inMessage: ({ part, rest }, places) => part && `${places.get(part)}${rest}`,
+  inMessage: ({ part, rest }) => part && `${places.get(part)}${rest}`,
 })
 const part = { type: 'text' as const, text: 'Hello' }
 const request: ChatRequest = { model: 'm', messages: [{ role: 'user', content: [part] }] }
-const places = new WeakMap([[part, 'turns[0].blocks[3]']])
+places.set(part, 'turns[0].blocks[3]')
 const translatedOf = (param: string) => {
   const error = new GatewayError('invalid_value', `"${param}" of "file" is wrong.`, { param })
-  const { message, detail } = retold(error, request, places)
+  const { message, detail } = retold(error, request)
   return [detail.param, message]
 }
 

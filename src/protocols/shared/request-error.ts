@@ -4,8 +4,8 @@ import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart } from '../../spec/message.ts'
 import type { ChatRequest, Message } from './canonical.ts'
 
-/** The place in the client's body of each canonical message, part or tool. */
-export type Places = WeakMap<object, string>
+/** The place in the client's body of each canonical message, part or tool, which an error about it names. */
+export const places = new WeakMap<object, string>()
 
 export type ClientFields = { [field in keyof ChatRequest]?: string }
 
@@ -15,7 +15,7 @@ type ClientNames = {
   /** Kinds of parts, as error messages quote them. */
   parts: readonly (readonly [gateway: string, client: string])[]
   /** The client's place of something in a message; undefined if the canonical name is as good. */
-  inMessage(at: InMessage, places: Places): string | undefined
+  inMessage(at: InMessage): string | undefined
   /** The client's place of anything else that is not a renamed field. */
   elsewhere?(param: string): string | undefined
 }
@@ -38,10 +38,10 @@ const IN_TOOL = /^tools\[(\d+)\](?:\.function)?(.*)$/
 /** Creates a function that replaces the canonical place in an error by the client's. */
 export const errorTranslator =
   (names: ClientNames) =>
-  (error: GatewayError, request: ChatRequest, places: Places): GatewayError => {
+  (error: GatewayError, request: ChatRequest): GatewayError => {
     const { param } = error.detail
     if (param === undefined) return error
-    const known = placeOf(param, { request, places, names })
+    const known = placeOf(param, request, names)
     if (known === param) return error
     const placed = error.message.replaceAll(`"${param}"`, `"${known}"`)
     const message = IN_MESSAGE.test(param)
@@ -50,9 +50,7 @@ export const errorTranslator =
     return new GatewayError(error.code, message, { ...error.detail, param: known })
   }
 
-type ErrorContext = { request: ChatRequest; places: Places; names: ClientNames }
-
-function placeOf(param: string, { request: { messages, tools = [] }, places, names }: ErrorContext): string {
+function placeOf(param: string, { messages, tools = [] }: ChatRequest, names: ClientNames): string {
   const [, tool, member] = IN_TOOL.exec(param) ?? []
   if (tool !== undefined) {
     const clientRequest = tools[Number(tool)]
@@ -67,7 +65,7 @@ function placeOf(param: string, { request: { messages, tools = [] }, places, nam
   const message = messages[Number(index)]
   const content = message && Array.isArray(message.content) ? message.content : []
   const isPart = part !== undefined
-  return names.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }, places) ?? param
+  return names.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }) ?? param
 }
 
 /** Converts a validation problem to the error that names the field. */

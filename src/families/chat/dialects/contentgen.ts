@@ -8,7 +8,6 @@ import { parseContentgen, parseOrMinimal } from '../../../protocols/contentgen/c
 import { blockedAnswer, createContentgenEncoder, isBlocked } from '../../../protocols/contentgen/client/response.ts'
 import { ContentgenAnswer, ContentgenRequest } from '../../../protocols/contentgen/client/schema.ts'
 import type { ResponseHead } from '../../../protocols/shared/protocol.ts'
-import type { Places } from '../../../protocols/shared/request-error.ts'
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { contentgenFiles } from '../../files/file-references.ts'
@@ -26,7 +25,6 @@ export const MODEL_PARAMETER = {
 
 /** The path names the model, and determines whether the response is a stream. */
 export function contentgenDialect(method: ContentgenMethod): Dialect {
-  const places: Places = new WeakMap()
   const isStream = method === 'streamGenerateContent'
   return {
     family: 'contentgen-compat',
@@ -47,12 +45,9 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     },
     exact: ['args', 'response'],
     files: contentgenFiles,
-    parse: (body) => parseContentgen(body, { model: '', places }),
+    parse: (body) => parseContentgen(body),
     read(body, clientRequest) {
-      const { request, shows_thoughts, refusal } = parseOrMinimal(body, {
-        model: clientRequest.params.model ?? '',
-        places,
-      })
+      const { request, shows_thoughts, refusal } = parseOrMinimal(body, clientRequest.params.model ?? '')
       const form = isStream && !isSse(clientRequest) ? 'array' : 'events'
       const is_enum = isEnumRequest(request)
       const passthroughState = { hasStarted: false }
@@ -67,7 +62,7 @@ export function contentgenDialect(method: ContentgenMethod): Dialect {
     writer: (head) => createContentgenEncoder({ head, shows_thoughts: false, form: 'events' }),
     encodeError: contentgenErrorBody,
     errorSchema: ContentgenError,
-    errorForClient: (error, request) => errorForClient(error, request, places),
+    errorForClient,
     blocked: (error, head, request) =>
       isBlocked(error) ? blockedResponse(error, { head, method, request }) : undefined,
   }

@@ -10,7 +10,6 @@ import {
   MessagesEvent,
   MessagesRequest,
 } from '../../../protocols/messages/client/schema.ts'
-import type { Places } from '../../../protocols/shared/request-error.ts'
 import { messagesFiles } from '../../files/file-references.ts'
 import type { Dialect } from './dialect.ts'
 
@@ -18,7 +17,6 @@ import type { Dialect } from './dialect.ts'
 const PING = { keep_alive: 'event: ping\ndata: {"type":"ping"}\n\n' }
 
 export function messagesDialect(): Dialect {
-  const places: Places = new WeakMap()
   return {
     family: 'messages-compat',
     id_prefix: 'msg_',
@@ -40,13 +38,13 @@ export function messagesDialect(): Dialect {
     },
     exact: ['input'],
     framing: PING,
-    parse: (body) => parseMessages(body, places),
+    parse: parseMessages,
     files: messagesFiles,
     passthrough: messagesPassthrough,
     writer: createMessagesEncoder,
     encodeError: encodeMessagesError,
     errorStatus: messagesErrorStatus,
     errorSchema: MessagesError,
-    errorForClient: (error, request) => errorForClient(error, request, places),
+    errorForClient,
   }
 }

@@ -30,7 +30,6 @@ import {
 import type { ToolNames } from '../../../protocols/responses/client/tool-names.ts'
 import { clientTools } from '../../../protocols/responses/client/tools.ts'
 import type { ChatRequest } from '../../../protocols/shared/canonical.ts'
-import type { Places } from '../../../protocols/shared/request-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Link } from '../../../spec/operation.ts'
 import { withRoutingFields } from '../../../spec/routing-fields.ts'
@@ -88,7 +87,6 @@ type Origin = Pick<ClientRequest, 'caller' | 'message'>
 
 export function responsesDialect(parts: DialectParts): Dialect {
   const { storedResponses, conversations, fileInputs, queue, toolRounds, clock } = parts
-  const places: Places = new WeakMap()
 
   /** The conversation that a request continues, and its items with references resolved. */
   async function conversationOf(clientRequest: ResponsesRequest, { message, caller: { token_id } }: Origin) {
@@ -115,7 +113,7 @@ export function responsesDialect(parts: DialectParts): Dialect {
     const sent = await sentItems(conversation, fileInputs, origin)
     // A text has no items that errors could name.
     const resolved = typeof clientRequest.input === 'string' ? clientRequest : { ...clientRequest, input: sent.input }
-    return { clientRequest, ...conversation, sent, ...translatedRequest(resolved, sent.before, places) }
+    return { clientRequest, ...conversation, sent, ...translatedRequest(resolved, sent.before) }
   }
 
   /** The same, or a minimal request where only a provider of this protocol accepts it. */
@@ -131,7 +129,7 @@ export function responsesDialect(parts: DialectParts): Dialect {
         clientRequest,
         ...conversation,
         sent,
-        ...minimalTranslation(clientRequest, { ...sent, places }),
+        ...minimalTranslation(clientRequest, sent),
         refusal: thrown,
       }
     }
@@ -188,7 +186,7 @@ export function responsesDialect(parts: DialectParts): Dialect {
     const passthroughState = emptyPassthroughState()
     const store = cache ? cachedStore({ cache, store: storing?.store, passthroughState }) : storing?.store
     const { admit } = admission(read, storing)
-    return toolRounds.run({ clientRequest, sent, call, whole, admit, store, isStored, places })
+    return toolRounds.run({ clientRequest, sent, call, whole, admit, store, isStored })
   }
 
   /** What a call needs before its first target is called. */
@@ -241,7 +239,7 @@ export function responsesDialect(parts: DialectParts): Dialect {
       ],
       example: { model: 'sandbox/general', input: 'What is Gatehouse?' },
     },
-    parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }, places).request,
+    parse: (body) => translatedRequest(checkedRequest(body), { items: [], ids: [] }).request,
     async read(body, call) {
       const { message } = call
       const read = await decodeOrMinimal(body, call)
@@ -285,7 +283,7 @@ export function responsesDialect(parts: DialectParts): Dialect {
       try {
         return await queue(read, call)
       } catch (error) {
-        throw error instanceof GatewayError ? errorForClient(error, read.request, places) : error
+        throw error instanceof GatewayError ? errorForClient(error, read.request) : error
       }
     },
     writer(head, request) {
@@ -299,7 +297,7 @@ export function responsesDialect(parts: DialectParts): Dialect {
         clock,
       })
     },
-    errorForClient: (error, request) => errorForClient(error, request, places),
+    errorForClient,
   }
 }
 

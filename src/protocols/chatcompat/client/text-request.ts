@@ -125,7 +125,7 @@ const translate = errorTranslator({
 
 /** The same error with the fields of this API. `at`: the index of the prompt in a list of several. */
 export function errorForClient(error: GatewayError, request: ChatRequest, at?: number): GatewayError {
-  const translated = translate(error, request, new WeakMap())
+  const translated = translate(error, request)
   if (at === undefined || translated.detail.param !== 'prompt') return translated
   const param = `prompt[${at}]`
   return new GatewayError(translated.code, translated.message.replaceAll('"prompt"', `"${param}"`), {

@@ -1,5 +1,5 @@
 /** Errors of the contentgen API, with the client's field names. */
-import { type ClientFields, errorTranslator } from '../../shared/request-error.ts'
+import { type ClientFields, errorTranslator, places } from '../../shared/request-error.ts'
 import { RENAMED } from './fields.ts'
 
 /** Canonical field -> the client's field, where they differ. */
@@ -35,6 +35,6 @@ export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,
   // Members of a part differ between the two APIs, so the place of the whole part is the most precise one.
-  inMessage: ({ message, part }, places) => (part && places.get(part)) ?? (message && places.get(message)),
+  inMessage: ({ message, part }) => (part && places.get(part)) ?? (message && places.get(message)),
   elsewhere: (param) => OWN_OPTION.exec(param)?.[1],
 })

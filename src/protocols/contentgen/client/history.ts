@@ -3,7 +3,7 @@
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
-import type { Places } from '../../shared/request-error.ts'
+import { places } from '../../shared/request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
 import { type Content, PART_KINDS, type Part } from './schema.ts'
 import { decodeSignature, isWrapped } from './signed-content.ts'
@@ -17,11 +17,11 @@ type Calls = {
   /** The calls in order, and how many of the first ones have a result. */
   byName: Map<string, { list: Call[]; answered: number }>
 }
-type History = { messages: Message[]; calls: Calls; places: Places }
+type History = { messages: Message[]; calls: Calls }
 
 /** Consecutive contents of the model form one message: clients store a stream in this way. */
-export function historyOf(contents: Content[], places: Places): Message[] {
-  const history: History = { messages: [], calls: { byId: new Map(), byName: new Map() }, places }
+export function historyOf(contents: Content[]): Message[] {
+  const history: History = { messages: [], calls: { byId: new Map(), byName: new Map() } }
   let answer: PlacedPart[] = []
   for (const [index, { role = 'user', parts = [] }] of contents.entries()) {
     const at = `contents[${index}]`
@@ -48,7 +48,7 @@ export function systemText({ parts = [] }: Pick<Content, 'parts'>): string {
 }
 
 function addUserParts(placed: PlacedPart[], at: string, history: History): void {
-  const { messages, places } = history
+  const { messages } = history
   const media: ContentPart[] = []
   for (const { part, at: place } of placed) {
     if (part.functionResponse) {
@@ -195,7 +195,7 @@ function addAnswer(placed: PlacedPart[], history: History): void {
   if (last) endThought(last.at)
   for (const one of drafts) {
     const message = messageOf(one)
-    history.places.set(message, one.at)
+    places.set(message, one.at)
     history.messages.push(message)
   }
 }

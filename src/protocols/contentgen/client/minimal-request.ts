@@ -9,7 +9,7 @@ import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { namesAnotherModel } from '../../shared/passthrough/named-models.ts'
-import { type Places, refusalOf } from '../../shared/request-error.ts'
+import { places, refusalOf } from '../../shared/request-error.ts'
 import { isVendorAddress } from '../upstream/parts.ts'
 import { RENAMED } from './fields.ts'
 import { normaliseNames } from './names.ts'
@@ -42,7 +42,7 @@ export function refuseInvalid(body: unknown, schema: TSchema, check: { Check(val
  * Decodes the text and media of a request that only its own provider understands completely. Throws if these are
  * invalid.
  */
-export function minimalRequestOf(body: unknown, model: string, places: Places = new WeakMap()): ChatRequest {
+export function minimalRequestOf(body: unknown, model: string): ChatRequest {
   const given = normaliseNames(body)
   refuseInvalid(given, MinimalSchema, check)
   const { contents, systemInstruction, tools = [], generationConfig = {} } = given as Type.Static<typeof MinimalSchema>

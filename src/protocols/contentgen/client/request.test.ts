@@ -9,7 +9,7 @@ import { parseContentgen, parseCount } from './request.ts'
 import { encodeSignature } from './signed-content.ts'
 
 const HELLO = { role: 'user', parts: [{ text: 'Hello' }] }
-const parse = (more: object) => parseContentgen({ contents: [HELLO], ...more }, { model: 'a/b' })
+const parse = (more: object) => parseContentgen({ contents: [HELLO], ...more }, 'a/b')
 const configured = (generationConfig: object) => parse({ generationConfig })
 const messagesOf = (...contents: object[]) => parse({ contents }).messages
 const user = (...parts: object[]) => ({ role: 'user', parts })
@@ -20,7 +20,7 @@ const result = (name = 'look', more: object = {}) => ({
 })
 const refusalOf = (body: unknown): unknown => {
   try {
-    parseContentgen(body, { model: 'a/b' })
+    parseContentgen(body, 'a/b')
   } catch (error) {
     return error
   }
@@ -117,7 +117,7 @@ describe('contentgen request fields', () => {
         tool_config: { function_calling_config: { mode: 'ANY', allowed_function_names: 'look_up' } },
         safety_settings: null,
       },
-      { model: 'm' },
+      'm',
     )
     expect(request).toEqual({
       model: 'm',
@@ -562,12 +562,12 @@ describe('contentgen conversation', () => {
 
 test('accepts contents or a whole request for a token count', () => {
   const all = { model: 'models/x', contents: [HELLO], systemInstruction: { parts: [{ text: 'Brief.' }] } }
-  const options = { model: 'a/b' }
-  expect(parseCount({ generateContentRequest: all }, options).messages).toHaveLength(2)
+  const model = 'a/b'
+  expect(parseCount({ generateContentRequest: all }, model).messages).toHaveLength(2)
   expect(
-    parseCount({ contents: [HELLO], tools: [{ functionDeclarations: [{ name: 'f' }] }] }, options).tools,
+    parseCount({ contents: [HELLO], tools: [{ functionDeclarations: [{ name: 'f' }] }] }, model).tools,
   ).toHaveLength(1)
-  expect(() => parseCount({}, options)).toThrow('"contents" is required.')
+  expect(() => parseCount({}, model)).toThrow('"contents" is required.')
 })
 
 describe('errors with canonical fields', () => {

@@ -6,7 +6,7 @@ import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import type { Places } from '../../shared/request-error.ts'
+import { places } from '../../shared/request-error.ts'
 import { fieldsOf } from './fields.ts'
 import { historyOf, systemText } from './history.ts'
 import { minimalRequestOf, refuseInvalid } from './minimal-request.ts'
@@ -20,35 +20,33 @@ const checkCount = checker(CountTokensRequest)
 type ParsedRequest = { request: ChatRequest; shows_thoughts: boolean; refusal?: GatewayError }
 
 /** The decoded request, or a minimal one if only a provider of this protocol can serve it. */
-export function parseOrMinimal(body: unknown, options: ParseOptions & { model: string }): ParsedRequest {
+export function parseOrMinimal(body: unknown, model: string): ParsedRequest {
   try {
     const clientRequest = checkedRequest(body)
     // The canonical request has no field for it: it only selects what the response shows.
     const shows_thoughts = clientRequest.generationConfig?.thinkingConfig?.includeThoughts === true
-    return { request: requestOf(clientRequest, options), shows_thoughts }
+    return { request: requestOf(clientRequest, model), shows_thoughts }
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown
-    return { request: minimalRequestOf(body, options.model, options.places), shows_thoughts: false, refusal: thrown }
+    return { request: minimalRequestOf(body, model), shows_thoughts: false, refusal: thrown }
   }
 }
-
-type ParseOptions = { model: string; places?: Places }
 
 /**
  * Treats `null` as absent and ignores unknown fields. Throws GatewayError with the client's field and its allowed
  * values.
  */
-export function parseContentgen(body: unknown, options: ParseOptions): ChatRequest {
-  return requestOf(checkedRequest(body), options)
+export function parseContentgen(body: unknown, model = ''): ChatRequest {
+  return requestOf(checkedRequest(body), model)
 }
 
 const checkedRequest = (body: unknown) => checked(body, ContentgenRequest, checkRequest) as ContentgenRequest
 
 /** Decodes a token-count request, which holds contents or a whole request. */
-export function parseCount(body: unknown, options: ParseOptions): ChatRequest {
+export function parseCount(body: unknown, model: string): ChatRequest {
   const { generateContentRequest, contents, ...clientRequest } = checked(body, CountTokensRequest, checkCount)
-  if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, options)
-  if (contents !== undefined) return requestOf({ ...clientRequest, contents } as ContentgenRequest, options)
+  if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, model)
+  if (contents !== undefined) return requestOf({ ...clientRequest, contents } as ContentgenRequest, model)
   throw new GatewayError('missing_required_parameter', '"contents" is required.', { param: 'contents' })
 }
 
@@ -60,14 +58,14 @@ function checked(body: unknown, schema: TSchema, check: { Check(value: unknown):
   return clientRequest
 }
 
-function requestOf(clientRequest: ContentgenRequest, { model, places = new WeakMap() }: ParseOptions): ChatRequest {
+function requestOf(clientRequest: ContentgenRequest, model: string): ChatRequest {
   const { contents, systemInstruction } = clientRequest
   const system = systemInstruction ? systemText(systemInstruction) : ''
   const before = system === '' ? [] : [{ role: 'system' as const, content: system }]
   for (const message of before) places.set(message, 'systemInstruction')
-  const history = historyOf(contents, places)
+  const history = historyOf(contents)
   if (history.length === 0)
     throw new GatewayError('invalid_value', '"contents" must not be empty.', { param: 'contents' })
   const messages = [...before, ...history]
-  return { model, messages, ...toolsOf(clientRequest, places), ...fieldsOf(clientRequest) }
+  return { model, messages, ...toolsOf(clientRequest), ...fieldsOf(clientRequest) }
 }

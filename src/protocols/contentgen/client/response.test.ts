@@ -383,7 +383,7 @@ describe('the round trip of signed content', () => {
                 { role: 'user', parts: [{ text: 'x' }] },
                 { role: 'model', parts },
               ]
-              const [, ...back] = parseContentgen({ contents }, { model: 'm' }).messages
+              const [, ...back] = parseContentgen({ contents }, 'm').messages
               const all = back.flatMap((one) => one.reasoning_details ?? [])
               // A hidden piece is sent with the next text, so it may follow pieces that were shown.
               const sorted = (pieces: Reasoning[]) =>

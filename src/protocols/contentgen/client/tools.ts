@@ -3,7 +3,7 @@
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import type { Places } from '../../shared/request-error.ts'
+import { places } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'
@@ -14,7 +14,7 @@ const FUNCTIONS = 'functionDeclarations'
 /** The vendor's web search, in its current and its earlier form. */
 const SEARCHES = ['googleSearch', 'googleSearchRetrieval']
 
-export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'tools' | 'toolConfig'>, places: Places) {
+export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'tools' | 'toolConfig'>) {
   const clientRequest: Tools = {}
   const functions: FunctionTool[] = []
   for (const [index, tool] of tools.entries()) {

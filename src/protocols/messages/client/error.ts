@@ -1,6 +1,6 @@
 /** Errors of the Messages API: the gateway's codes as its error types, with the client's field names. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
-import { type ClientFields, errorTranslator } from '../../shared/request-error.ts'
+import { type ClientFields, errorTranslator, places } from '../../shared/request-error.ts'
 
 const TYPE_OF_STATUS: Record<number, string> = {
   401: 'authentication_error',
@@ -77,7 +77,7 @@ const CLIENT_BLOCKS = [
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_BLOCKS,
-  inMessage({ message, part, isPart, rest }, places) {
+  inMessage({ message, part, isPart, rest }) {
     const found = isPart ? part : message
     const place = found && places.get(found)
     if (place === undefined) return message?.role === 'system' ? 'system' : undefined

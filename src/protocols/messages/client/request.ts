@@ -8,7 +8,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message, Reasoning } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { type Places, refusalOf } from '../../shared/request-error.ts'
+import { places, refusalOf } from '../../shared/request-error.ts'
 import { type AssistantBlock, type ClientMessage, CountRequest, MessagesRequest, type UserBlock } from './schema.ts'
 import { decodeSignature } from './signature.ts'
 import { toolsOf } from './tools.ts'
@@ -18,15 +18,15 @@ const checkCount = checker(CountRequest)
 
 /**
  * Treats `null` as absent and ignores unknown fields. Throws GatewayError with the client's field and its allowed
- * values. `places` records the origin of messages and parts.
+ * values.
  */
-export function parseMessages(body: unknown, places: Places = new WeakMap()): ChatRequest {
-  return requestOf(checked(body, MessagesRequest, checkRequest), places)
+export function parseMessages(body: unknown): ChatRequest {
+  return requestOf(checked(body, MessagesRequest, checkRequest))
 }
 
 /** Decodes a token-count request, which needs no `max_tokens`. */
-export function parseCount(body: unknown, places: Places = new WeakMap()): ChatRequest {
-  return requestOf(checked(body, CountRequest, checkCount) as MessagesRequest, places)
+export function parseCount(body: unknown): ChatRequest {
+  return requestOf(checked(body, CountRequest, checkCount) as MessagesRequest)
 }
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): MessagesRequest {
@@ -36,12 +36,12 @@ function checked(body: unknown, schema: TSchema, check: { Check(value: unknown):
   return request as MessagesRequest
 }
 
-function requestOf(clientRequest: MessagesRequest, places: Places): ChatRequest {
+function requestOf(clientRequest: MessagesRequest): ChatRequest {
   assertSupported(clientRequest)
   const { system, messages } = clientRequest
   const prompt = system === undefined ? '' : promptText(system)
   const before = prompt === '' ? [] : [{ role: 'system' as const, content: prompt }]
-  const history = messages.flatMap((message, index) => historyOf(message, `messages[${index}]`, places))
+  const history = messages.flatMap((message, index) => historyOf(message, `messages[${index}]`))
   const request: ChatRequest = {
     model: clientRequest.model,
     messages: [...before, ...history],
@@ -125,40 +125,38 @@ const systemText = (system: string | { text: string }[]): string =>
   typeof system === 'string' ? system : system.map((block) => block.text).join('\n\n')
 
 /** Converts one client message to one or more canonical messages. `at` is its place: `messages[3]`. */
-function historyOf(message: ClientMessage, at: string, places: Places): Message[] {
-  const messages = messagesFrom(message, at, places)
+function historyOf(message: ClientMessage, at: string): Message[] {
+  const messages = messagesFrom(message, at)
   for (const one of messages) if (!places.has(one)) places.set(one, at)
   return messages
 }
 
-function messagesFrom(message: ClientMessage, at: string, places: Places): Message[] {
+function messagesFrom(message: ClientMessage, at: string): Message[] {
   if (message.role === 'system') return [{ role: 'system', content: systemText(message.content) }]
   if (typeof message.content === 'string') return [{ role: message.role, content: message.content }]
-  return message.role === 'user'
-    ? userMessages(message.content, `${at}.content`, places)
-    : assistantMessages(message.content)
+  return message.role === 'user' ? userMessages(message.content, `${at}.content`) : assistantMessages(message.content)
 }
 
 /** Tool results become separate messages, before the other content of the user message. */
-function userMessages(blocks: UserBlock[], at: string, places: Places): Message[] {
+function userMessages(blocks: UserBlock[], at: string): Message[] {
   const results: Message[] = []
   const parts: ContentPart[] = []
   for (const [index, block] of blocks.entries()) {
     const place = `${at}[${index}]`
     if (block.type === 'tool_result') {
-      const result = toolMessage(block, place, places)
+      const result = toolMessage(block, place)
       places.set(result, place)
       results.push(result)
-    } else parts.push(...partsOf(block, place, places))
+    } else parts.push(...partsOf(block, place))
   }
   if (parts.length === 0 && results.length > 0) return results
   return [...results, { role: 'user', content: contentOf(parts) }]
 }
 
-function toolMessage(block: Block<'tool_result'>, at: string, places: Places): Message {
+function toolMessage(block: Block<'tool_result'>, at: string): Message {
   const { content = '', is_error, tool_use_id } = block
   const parts = Array.isArray(content)
-    ? content.flatMap((inner, index) => partsOf(inner, `${at}.content[${index}]`, places))
+    ? content.flatMap((inner, index) => partsOf(inner, `${at}.content[${index}]`))
     : undefined
   return {
     role: 'tool',
@@ -176,7 +174,7 @@ function contentOf(parts: ContentPart[]): string | ContentPart[] {
 
 type Shown = Exclude<UserBlock, { type: 'tool_result' }>
 
-function partsOf(block: Shown, at: string, places: Places): ContentPart[] {
+function partsOf(block: Shown, at: string): ContentPart[] {
   const parts = block.type === 'document' ? documentParts(block, at) : [partOf(block, at)]
   for (const part of parts) places.set(part, at)
   return parts

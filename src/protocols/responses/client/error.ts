@@ -1,6 +1,6 @@
 /** Errors of the Responses API: the error of a failed response, with the client's field names. */
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'
-import { type ClientFields, errorTranslator } from '../../shared/request-error.ts'
+import { type ClientFields, errorTranslator, places } from '../../shared/request-error.ts'
 
 /** The gateway's code -> the code that clients look for. Other codes only separate client errors from server errors. */
 const FAILURE_CODES: { [code in ErrorCode]?: string } = {
@@ -53,7 +53,7 @@ const CLIENT_PARTS = [
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,
-  inMessage({ message, part, isPart, rest }, places) {
+  inMessage({ message, part, isPart, rest }) {
     const found = isPart ? part : message
     const place = found && places.get(found)
     // Content that is one text has no members.

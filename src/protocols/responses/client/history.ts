@@ -4,7 +4,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { customCall } from '../../shared/custom-tools.ts'
-import type { Places } from '../../shared/request-error.ts'
+import { places } from '../../shared/request-error.ts'
 import { isSummaryItem, messageOfSummary, triggerMessage } from './compaction.ts'
 import { decodeEncrypted } from './items.ts'
 import { mcpCallOf, type PlacedItem } from './mcp-tools.ts'
@@ -35,7 +35,7 @@ export const isReference = (item: InputItem): item is ReferenceItem =>
  * Converts all items to messages. Calls use the names that providers know. Items outside the conversation (calls of a
  * vendor's own tools) are ignored.
  */
-export function historyOf(items: PlacedItem[], names: ToolNames, places: Places): Message[] {
+export function historyOf(items: PlacedItem[], names: ToolNames): Message[] {
   const messages: Message[] = []
   /** Signatures of calls and images, which clients return in separate reasoning items. */
   const signed = new Map<string, Opaque>()
@@ -68,7 +68,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
         addContent(answering(at), item, at)
       } else {
         flush()
-        const content = contentOf(item.content, `${at}.content`, places)
+        const content = contentOf(item.content, `${at}.content`)
         add({ role: item.role, content }, at)
       }
     } else if (item.type === 'reasoning') {
@@ -99,7 +99,7 @@ export function historyOf(items: PlacedItem[], names: ToolNames, places: Places)
       if (result) answering(at).images.push({ type: 'image_url', image_url: { url }, id })
     } else if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') {
       flush()
-      const content = contentOf(item.output, `${at}.output`, places)
+      const content = contentOf(item.output, `${at}.output`)
       add({ role: 'tool', tool_call_id: item.call_id, content }, at)
     } else if (item.type === 'agent_message') {
       flush()
@@ -171,7 +171,7 @@ function addContent(draft: Draft, { content }: MessageItem, at: string): void {
 }
 
 /** Text alone becomes one string, which every provider accepts. */
-function contentOf(content: string | InputPart[], at: string, places: Places): string | ContentPart[] {
+function contentOf(content: string | InputPart[], at: string): string | ContentPart[] {
   if (typeof content === 'string') return content
   const parts = content.map((part, index) => {
     const converted = partOf(part, `${at}[${index}]`)

@@ -6,7 +6,7 @@ import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
-import { type Places, refusalOf } from '../../shared/request-error.ts'
+import { places, refusalOf } from '../../shared/request-error.ts'
 import { type InputItem, ResponsesRequest } from './schema.ts'
 
 const { properties } = ResponsesRequest
@@ -41,13 +41,14 @@ export function checkMinimalBody(body: JsonRecord): ResponsesRequest {
 
 const SAME = ['stream', 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'] as const
 
-type MinimalParts = { clientRequest: ResponsesRequest; items: { item: InputItem; at: string }[]; places: Places }
-
 /** Decodes the text and media of such a request and of the conversation before it. */
-export function minimalRequestOf({ clientRequest, items, places }: MinimalParts): ChatRequest {
+export function minimalRequestOf(
+  clientRequest: ResponsesRequest,
+  items: { item: InputItem; at: string }[],
+): ChatRequest {
   const { instructions = '', max_output_tokens, tools = [] } = clientRequest
   const messages = items.map(({ item, at }): Message => {
-    const message = messageOf(item as JsonRecord, at, places)
+    const message = messageOf(item as JsonRecord, at)
     places.set(message, at)
     return message
   })
@@ -70,10 +71,10 @@ export function minimalRequestOf({ clientRequest, items, places }: MinimalParts)
   return request
 }
 
-function messageOf(item: JsonRecord, at: string, places: Places): Message {
+function messageOf(item: JsonRecord, at: string): Message {
   const { role, content, output, summary } = item
   const member = content === undefined ? 'output' : 'content'
-  const parts = partsOf(content ?? output ?? summary, `${at}.${member}`, places)
+  const parts = partsOf(content ?? output ?? summary, `${at}.${member}`)
   if (role === 'assistant' || role === 'system' || role === 'developer') return { role, content: parts }
   if (role === 'user' || content !== undefined || output !== undefined) return { role: 'user', content: parts }
   if (item.type === 'reasoning') return { role: 'assistant', content: parts }
@@ -82,7 +83,7 @@ function messageOf(item: JsonRecord, at: string, places: Places): Message {
   return { role: 'assistant', content: JSON.stringify(rest) }
 }
 
-function partsOf(content: unknown, at: string, places: Places): ContentPart[] {
+function partsOf(content: unknown, at: string): ContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) return []
   return content.flatMap((part, index) => {

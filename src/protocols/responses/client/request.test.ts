@@ -2,15 +2,14 @@
 import { describe, expect, test } from 'bun:test'
 import { manualPage } from '../../../../test/kit/manual.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { Places } from '../../shared/request-error.ts'
 import { PLAIN } from '../../shared/signed-content.ts'
 import { errorForClient } from './error.ts'
 import { decodeEncrypted, encodeEncrypted } from './items.ts'
 import { checkedRequest, REFUSED, translatedRequest } from './request.ts'
 import { IGNORED_ITEMS, ITEM_TYPES, ResponsesRequest } from './schema.ts'
 
-const parse = (more: object, places?: Places) =>
-  translatedRequest(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }, places).request
+const parse = (more: object) =>
+  translatedRequest(checkedRequest({ model: 'a/b', input: 'Hello', ...more }), { items: [], ids: [] }).request
 const messagesOf = (...input: object[]) => parse({ input }).messages
 const refusalOf = (more: object): unknown => {
   try {
@@ -302,26 +301,21 @@ describe('signed content in items', () => {
 })
 
 test('translates the place of a message to the client`s item', () => {
-  const places: Places = new WeakMap()
-  const request = parse(
-    {
-      instructions: 'Be brief.',
-      input: [
-        user('x'),
-        user([
-          { type: 'input_text', text: 'y' },
-          { type: 'input_image', image_url: 'data:,' },
-        ]),
-      ],
-      tools: [{ type: 'web_search' }, { type: 'function', name: 'look' }],
-    },
-    places,
-  )
+  const request = parse({
+    instructions: 'Be brief.',
+    input: [
+      user('x'),
+      user([
+        { type: 'input_text', text: 'y' },
+        { type: 'input_image', image_url: 'data:,' },
+      ]),
+    ],
+    tools: [{ type: 'web_search' }, { type: 'function', name: 'look' }],
+  })
   const output = (param: string) => {
     const error = errorForClient(
       new GatewayError('unsupported_value', `"${param}" must be "text", not "image_url".`, { param }),
       request,
-      places,
     )
     return [error.detail.param, error.message]
   }

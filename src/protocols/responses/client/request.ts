@@ -6,7 +6,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { type Places, refusalOf } from '../../shared/request-error.ts'
+import { places, refusalOf } from '../../shared/request-error.ts'
 import { isCompaction } from './compaction.ts'
 import { historyOf } from './history.ts'
 import type { Conversation } from './items.ts'
@@ -37,7 +37,6 @@ export function checkedRequest(body: unknown): ResponsesRequest {
 export function translatedRequest(
   clientRequest: ResponsesRequest,
   before: Conversation,
-  places: Places = new WeakMap(),
 ): { request: ChatRequest; names: ToolNames } {
   const instructions: Message[] =
     clientRequest.instructions === undefined || clientRequest.instructions === ''
@@ -47,14 +46,14 @@ export function translatedRequest(
   const items = placed(clientRequest, { before, input: itemsOf(clientRequest.input) })
   const tools = clientTools(clientRequest, items)
   const { names } = tools
-  const history = historyOf(items, names, places)
+  const history = historyOf(items, names)
   if (history.length === 0) {
     throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
   }
   const request: ChatRequest = {
     model: clientRequest.model,
     messages: [...instructions, ...history],
-    ...toolsOf(clientRequest, tools, places),
+    ...toolsOf(clientRequest, tools),
   }
   for (const field of SAME)
     if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
@@ -81,11 +80,11 @@ export const minimalClientRequest = (body: JsonRecord): ResponsesRequest =>
 /** The canonical form of a minimal request, after the conversation `before`. */
 export function minimalTranslation(
   clientRequest: ResponsesRequest,
-  { before, input, places }: { before: Conversation; input: InputItem[]; places: Places },
+  { before, input }: { before: Conversation; input: InputItem[] },
 ): { request: ChatRequest; names: ToolNames } {
   const items = placed(clientRequest, { before, input })
   const { names } = clientTools({})
-  return { request: minimalRequestOf({ clientRequest, items, places }), names }
+  return { request: minimalRequestOf(clientRequest, items), names }
 }
 
 /** Settings that items of the input may change. The last value applies. */

@@ -3,7 +3,7 @@
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
 import { customFunction } from '../../shared/custom-tools.ts'
-import type { Places } from '../../shared/request-error.ts'
+import { places } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import type { PlacedItem } from './mcp-tools.ts'
 import type { ClientTool, ResponsesRequest } from './schema.ts'
@@ -26,7 +26,7 @@ const isSearch = (type: unknown): boolean => typeof type === 'string' && /^web_s
 /** A tool that the client runs itself. */
 const isOwn = (type: unknown): boolean => type === 'function' || type === 'custom'
 
-export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: ClientTools, places: Places): Tools {
+export function toolsOf({ tool_choice }: ResponsesRequest, { offered, names }: ClientTools): Tools {
   const clientRequest: Tools = {}
   const functions: Tool[] = []
   for (const one of offered) {
