@@ -70,6 +70,8 @@ const ACCESS: Record<string, Access> = {
   'POST /admin/v1/batches/{batch_id}/cancel': 'operate installation',
   'GET /admin/v1/guards': 'read installation',
   'POST /admin/v1/guards/test': 'operate installation',
+  'GET /admin/v1/mcp/servers': 'read installation',
+  'POST /admin/v1/mcp/servers/{server}/connect': 'operate installation',
   'GET /admin/v1/mcp/tools': 'read installation',
   'POST /admin/v1/mcp/tools/approve': 'operate installation',
   'GET /admin/v1/ledger/reconcile': 'read installation',

@@ -56,6 +56,31 @@ describe('live events', () => {
     await events.cancel()
   })
 
+  test('are the newest requests of a batch where a reader wants no more, and say how many there were besides', async () => {
+    const gateway = await setUp()
+    const events = reader(await gateway.admin('/events?types=request,alert&newest=2'))
+    const ids = async (...names: string[]) => {
+      for (const name of names) await gateway.chat(QUESTION, { headers: { 'x-request-id': name } })
+      gateway.clock.advance(20)
+    }
+    await ids('first')
+    expect((await events.next())?.data.request_id).toBe('first')
+    await ids('a', 'b', 'c', 'd')
+    gateway.clock.advance(200)
+    const read = [await events.next(), await events.next(), await events.next()]
+    expect(read.map((event) => event?.data.request_id)).toEqual(['c', 'd', undefined])
+    expect(read[2]).toMatchObject({ type: 'dropped', data: { events: 2 } })
+    await ids('e', 'f')
+    gateway.clock.advance(200)
+    expect((await events.next())?.data.request_id).toBe('e')
+    expect((await events.next())?.data.request_id).toBe('f')
+    await events.cancel()
+    for (const newest of ['0', '1001', 'all']) {
+      const refused = await gateway.admin(`/events?newest=${newest}`)
+      expect([refused.status, (await refused.json()).error.param]).toEqual([400, 'newest'])
+    }
+  })
+
   test('contain a change with who made it', async () => {
     const gateway = await setUp()
     const events = reader(await gateway.admin('/events?types=audit'))

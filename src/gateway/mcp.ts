@@ -8,7 +8,7 @@ import type { Router } from '../calls/routing/router.ts'
 import type { Config } from '../config/config.ts'
 import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
 import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
-import { createMcpServers } from '../families/mcp/servers.ts'
+import { createMcpServers, type McpServers } from '../families/mcp/servers.ts'
 import { toolCatalogue } from '../families/mcp/tool-calls.ts'
 import { createToolServers } from '../families/mcp/tool-servers.ts'
 import type { ToolServers } from '../families/shared/tool-servers.ts'
@@ -35,6 +35,7 @@ type McpParts = {
 }
 
 type Mcp = McpRouteParts['mcp'] & {
+  servers: Pick<McpServers, 'all' | 'approvedOf'>
   /** For chat models. */
   toolServers: ToolServers
   /** Applies the configuration as it is now. */
@@ -86,6 +87,7 @@ export function createMcp(parts: McpParts): Mcp {
     login,
     has: (name, caller) => servers.find(name, caller) !== undefined,
     apply: servers.apply,
+    servers,
     toolServers: createToolServers({ servers, pipeline: calls, settings: () => config().mcp }),
     async drain() {
       const loaded = await endpoint

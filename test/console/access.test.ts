@@ -16,7 +16,9 @@ const toast = (page: Page, text: string) => page.locator('.toasts').getByText(te
 
 describeInBrowser('tokens, projects and budgets in the console', () => {
   beforeAll(async () => {
-    opened = await openConsole()
+    opened = await openConsole({
+      guards: { 'no-falcon': { kind: 'patterns', patterns: ['project-falcon'], action: 'block' } },
+    })
     const budgets = [{ amount: 50, window: 'month' }]
     const project = await create<{ project_id: string }>('/projects', { name: 'Shop', budgets })
     shop = project.project_id
@@ -73,6 +75,38 @@ describeInBrowser('tokens, projects and budgets in the console', () => {
     await page.getByRole('heading', { name: 'The secret of keyboard' }).waitFor({ state: 'detached' })
     await page.getByRole('link', { name: 'keyboard' }).waitFor()
     expect(await page.content()).not.toContain(secret ?? 'no secret')
+  })
+
+  it('gives a token guards and kinds of calls, says which guards there are, and takes them back', async () => {
+    const made = await create<{ token_id: string }>('/tokens', { name: 'guarded' })
+    const page = await opened.open(`/tokens/${made.token_id}`, { allowed: /tokens\/\w+ 400/ })
+    const settings = async () => {
+      const { families, guards } = await opened.admin<{ families: string[]; guards: string[] }>(
+        `/tokens/${made.token_id}`,
+      )
+      return { families, guards }
+    }
+    await button(page, 'Edit').click()
+    await page.getByText('Configured: no-falcon.').waitFor()
+    await page.getByText('All. Choose some to refuse the others.').click()
+    await page.getByLabel('Tools of MCP servers').press('Space')
+    await page.getByLabel('Embeddings').check()
+    await page.getByLabel('Guards').fill('no-such')
+    await button(page, 'Save').click()
+    await page.getByRole('alert').filter({ hasText: 'no-such' }).waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'token-guards', [390, 1280])
+    await page.getByLabel('Guards').fill('no-falcon')
+    await button(page, 'Save').click()
+    await toast(page, 'Token changed')
+    expect(await settings()).toEqual({ families: ['embeddings', 'mcp'], guards: ['no-falcon'] })
+    await page.getByText('Embeddings, Tools of MCP servers').waitFor()
+    await button(page, 'Edit').click()
+    await page.getByLabel('Tools of MCP servers').uncheck()
+    await page.getByLabel('Embeddings').uncheck()
+    await page.getByLabel('Guards').fill('')
+    await button(page, 'Save').click()
+    await expectSoon(settings, { families: null, guards: [] })
   })
 
   it('makes a token with a limit and a budget, and says beside the field what is wrong', async () => {

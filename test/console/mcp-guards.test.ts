@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DEFAULT_MCP } from '../../src/config/config.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
@@ -31,6 +32,7 @@ describeInBrowser('guards and MCP servers in the console', () => {
           'no-falcon': { kind: 'patterns', on: ['input'], patterns: ['project-falcon'], action: 'block' },
           privacy: { kind: 'redact' },
         },
+        mcp: { ...DEFAULT_MCP, servers: { away: { url: 'http://127.0.0.1:9/mcp' } } },
         models: { 'sandbox/general': { guards: ['no-falcon', 'privacy'] } },
       },
       { store_url },
@@ -78,10 +80,23 @@ describeInBrowser('guards and MCP servers in the console', () => {
     }, 'approved')
   })
 
+  it('connects to a server by keyboard, and shows since when one fails and why', async () => {
+    const page = await opened.open('/mcp')
+    const row = (name: string) =>
+      page.getByRole('region', { name: 'Servers' }).getByRole('row').filter({ hasText: name })
+    await page.getByRole('button', { name: 'Connect to sandbox' }).press('Enter')
+    await row('sandbox').getByText('Connected', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Connect to away' }).click()
+    await row('away').getByText('Failing', { exact: true }).waitFor()
+    expect(await row('away').textContent()).toContain('http://127.0.0.1:9')
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, 'mcp-servers')
+  })
+
   it('are not changed by viewers', async () => {
     for (const path of ['/guards', '/mcp']) {
       const page = await opened.open(path, { role: 'viewer' })
-      expect(await page.getByRole('button', { name: /^(Approve|Try it)/ }).count()).toBe(0)
+      expect(await page.getByRole('button', { name: /^(Approve|Try it|Connect)/ }).count()).toBe(0)
     }
   })
 })

@@ -755,6 +755,22 @@ export type LoginMethods = {
   methods: (string)[]
 }
 
+export type McpServer = {
+  server: string
+  kind: 'built in' | 'http' | 'sse' | 'openapi' | 'program'
+  address: string | null
+  per_session: boolean
+  state: 'connected' | 'failing' | 'idle'
+  failing_since: number | null
+  error: string | null
+  tools: number | null
+}
+
+export type McpServerList = {
+  data: (McpServer)[]
+  next_cursor: string | null
+}
+
 export type McpTool = {
   server: string
   tool: string
@@ -2084,7 +2100,7 @@ export type Api = {
   }
   'GET /admin/v1/events': {
     params: {}
-    query: { types?: string | undefined }
+    query: { types?: string | undefined; newest?: number | undefined }
     body: undefined
     response: unknown
   }
@@ -2375,6 +2391,18 @@ export type Api = {
     query: {}
     body: undefined
     response: Webhook
+  }
+  'GET /admin/v1/mcp/servers': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined }
+    body: undefined
+    response: McpServerList
+  }
+  'POST /admin/v1/mcp/servers/{server}/connect': {
+    params: { server: string }
+    query: {}
+    body: undefined
+    response: McpServer
   }
   'GET /admin/v1/mcp/tools': {
     params: {}

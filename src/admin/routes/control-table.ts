@@ -10,6 +10,7 @@ import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminFileRoutes, type FileRouteParts } from './files.ts'
 import { type GuardRouteParts, guardRoutes } from './guards.ts'
 import { type LedgerRouteParts, ledgerRoutes } from './ledger.ts'
+import { type McpServerRouteParts, mcpServerRoutes } from './mcp-servers.ts'
 import { type McpToolRouteParts, mcpToolRoutes } from './mcp-tools.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
 import { type OverrideRouteParts, overrideRoutes } from './overrides.ts'
@@ -37,6 +38,7 @@ export type ControlRouteParts = ModelRouteParts &
   LedgerRouteParts &
   AlertRouteParts &
   WebhookRouteParts &
+  McpServerRouteParts &
   McpToolRouteParts &
   GuardRouteParts
 
@@ -58,6 +60,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...ledgerRoutes(parts),
   ...alertRoutes(parts),
   ...webhookRoutes(parts),
+  ...mcpServerRoutes(parts),
   ...mcpToolRoutes(parts),
   ...guardRoutes(parts),
 ]

@@ -19,6 +19,8 @@ export type EventRouteParts = {
 
 /** How soon a reader whose token was revoked, or whose session has ended, reads nothing more. */
 const CHECK_MILLISECONDS = 10_000
+/** As many as may wait for one reader. */
+const MAX_NEWEST = 1_000
 const ACCESS: AdminAccess = { right: 'read', project: 'own' }
 
 const LiveEventObject = Type.Object(
@@ -39,11 +41,12 @@ const LiveEventObject = Type.Object(
 
 export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): Route[] {
   function follow(context: Context): Response {
-    const types = readTypes(context.query().get('types'))
+    const query = context.query()
+    const [types, newest] = [readTypes(query.get('types')), readNewest(query.get('newest'))]
     const ended = new AbortController()
     const { project_id, role, actor } = context.admin
     const after = readPlace(context.header('last-event-id'))
-    const filter = { types, project_id, actor, ...(after && { after }) }
+    const filter = { types, newest, project_id, actor, ...(after && { after }) }
     const events = live.follow(filter, AbortSignal.any([context.signal, ended.signal]))
     checkAgain(context, ended, ({ admin }) => admin.role === role && admin.project_id === project_id)
     return storedStream(written(events, ended), context, { settings, clock })
@@ -75,6 +78,11 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
           description: `Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`,
           schema: Type.String(),
         },
+        newest: {
+          description:
+            'Of the requests of each fifth of a second at most so many, the newest; `dropped` counts the others. Default: all.',
+          schema: Type.Integer({ minimum: 1, maximum: MAX_NEWEST }),
+        },
       },
       stream: LiveEventObject,
       errors: ['invalid_value', 'server_is_overloaded'],
@@ -94,6 +102,13 @@ async function* written(batches: AsyncIterable<readonly LiveEvent[]>, ended: Abo
 
 const eventText = ({ type, at_ms, text, id }: LiveEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${type}\ndata: {"type":"${type}","at_ms":${at_ms},"data":${text}}\n\n`
+
+function readNewest(text: string | null): number | undefined {
+  if (text === null) return undefined
+  const newest = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (newest >= 1 && newest <= MAX_NEWEST) return newest
+  throw new GatewayError('invalid_value', `"newest" must be an integer from 1 to ${MAX_NEWEST}.`, { param: 'newest' })
+}
 
 function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[number][] {
   if (text === null) return LIVE_EVENT_TYPES

@@ -95,6 +95,9 @@ export const SHOWN_ORIGINS = [
   'guards.*.url',
   'admin.oidc.issuer',
   'admin.oidc.redirect_uri',
+  'mcp.servers.*.url',
+  'mcp.servers.*.sse',
+  'mcp.servers.*.openapi.base_url',
   'mcp.oauth.issuer',
   'mcp.oauth.resource',
 ] as const

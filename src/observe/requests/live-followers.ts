@@ -29,6 +29,8 @@ export type LiveFilter = {
   types: readonly LiveEventType[]
   /** Only what belongs to this project. */
   project_id?: string | undefined
+  /** Of the requests of a batch, at most so many of the newest; the others count as dropped. */
+  newest?: number | undefined
   /** Who follows. */
   actor: string
   /** What came after this; absent: from now on. */
@@ -117,10 +119,12 @@ export const gapRow = (row: GapRow, missing: { lost: boolean; events?: number })
 
 /** All that waits for a follower, each event with the place after it. */
 export function takeBatch(follower: Follower, at_ms: number): LiveEvent[] {
-  const { waiting, dropped, place } = follower
+  const { waiting, place } = follower
+  const { kept, left } = newestOf(waiting, follower.filter.newest)
+  const dropped = follower.dropped + left
   follower.waiting = []
   follower.dropped = 0
-  const batch: LiveEvent[] = waiting.map((item) => {
+  const batch: LiveEvent[] = kept.map((item) => {
     const { type, sequence, audit, number } = item
     if (sequence !== undefined) place.sequence = sequence
     else if (audit !== undefined) place.audit = audit
@@ -130,6 +134,14 @@ export function takeBatch(follower: Follower, at_ms: number): LiveEvent[] {
   })
   if (dropped > 0) batch.push({ type: 'dropped', at_ms, text: JSON.stringify({ events: dropped }) })
   return batch
+}
+
+/** Nobody reads hundreds of rows a second: their texts are not even made. */
+function newestOf(waiting: LiveItem[], newest = Number.POSITIVE_INFINITY): { kept: LiveItem[]; left: number } {
+  const isRequest = ({ type }: LiveItem) => type === 'request'
+  let left = waiting.length <= newest ? 0 : Math.max(0, waiting.filter(isRequest).length - newest)
+  const kept = left === 0 ? waiting : waiting.filter((item) => !isRequest(item) || left-- <= 0)
+  return { kept, left: waiting.length - kept.length }
 }
 
 const placeText = ({ sequence, audit, process_id, number }: LivePlace): string =>

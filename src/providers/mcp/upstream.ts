@@ -33,6 +33,9 @@ export class McpRefusal extends Error {
   }
 }
 
+/** `failing`: its last use failed, and those since then; in milliseconds. */
+type McpState = { is_connected: boolean; failing?: { since_ms: number; error: string } | undefined }
+
 export type Progress = { progress: number; total?: number | undefined; message?: string | undefined }
 
 type McpRequest = {
@@ -49,6 +52,8 @@ export type McpUpstream = {
   readonly config: McpServerConfig | undefined
   /** What it offers now, at most a minute old. Rejects with GatewayError while it cannot be reached. */
   offer(): Promise<McpOffer>
+  /** Of the connection that clients share, as this process knows it. */
+  state(): McpState
   /** What it has offered before, without waiting; undefined: it was not reached yet. */
   known(): McpOffer | undefined
   /** Rejects with McpRefusal or GatewayError. */
@@ -95,6 +100,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   let askedAt = Number.NEGATIVE_INFINITY
   let failure: { error: GatewayError; until: number } | undefined
   let failures = 0
+  let state: McpState = { is_connected: false }
   let isClosed = false
   let isRefreshing = false
   const resources = createWatchedResources({ connect, timeout_ms: limits.connect_ms, clock })
@@ -124,6 +130,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     }).then(
       (client) => {
         failure = undefined
+        state = { ...state, is_connected: true }
         resources.connected(client)
         return client
       },
@@ -141,6 +148,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   function forget(mine: Promise<Client>): void {
     if (connection !== mine) return
     connection = undefined
+    state = { ...state, is_connected: false }
     askedAt = Number.NEGATIVE_INFINITY
     // Whoever waits for changes sends nothing that would connect again.
     if (resources.isUsed()) clock.after(MAX_PAUSE_MILLISECONDS, () => isClosed || connect().catch(() => {}))
@@ -157,6 +165,8 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     const error = asFailure(thrown, name)
     const wait = Math.min(MAX_PAUSE_MILLISECONDS, 1000 * 2 ** failures++)
     failure = { error, until: clock.steady() + wait }
+    const since_ms = state.failing?.since_ms ?? clock.now()
+    state = { ...state, failing: { since_ms, error: transport.scrub(error.message) } }
     log.warn('mcp server failed', { server: name, error: error.code, why: error.message })
     return error
   }
@@ -198,6 +208,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
       }
       askedAt = clock.steady()
       failures = 0
+      state = { is_connected: connection !== undefined }
       if (before !== JSON.stringify(offered)) parts.onChanged()
       return offered
     } catch (thrown) {
@@ -211,6 +222,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     name,
     config,
     offer,
+    state: () => state,
     known: () => offered,
     async request({ method, params, signal, onProgress }) {
       signal.throwIfAborted()

@@ -83,6 +83,7 @@ export const ACTS: readonly Act[] = [
 /** Routes that change something and have no control in the console, and why. */
 export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/logout': 'in the menu of the bar, for everybody',
+  'POST /admin/v1/mcp/servers/{server}/connect': 'beside each server that is not connected: mcp-guards.test.ts',
   'POST /admin/v1/mcp/tools/approve': 'beside each tool that is not approved: mcp-guards.test.ts',
   'POST /admin/v1/guards/test': 'where a guard is configured: mcp-guards.test.ts',
 }

@@ -1,5 +1,8 @@
 /** The fields that tokens and projects have in common: models, limits, budgets, expiry, addresses. */
 import type { ReactNode } from 'react'
+import { useApi, useMe } from '../../api/hooks.ts'
+import { CALL_FAMILIES, familyName } from '../../lib/families.ts'
+import { seesAll } from '../../shell/page.ts'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { Checkbox, errorOf, FormError, TextArea, TextField } from '../../ui/field.tsx'
 import { Combobox, Select } from '../../ui/select.tsx'
@@ -14,7 +17,7 @@ type FormProps = {
   children?: ReactNode
 }
 
-const OWN_ERRORS = ['name', 'models', 'expires_at', 'allowed_addresses']
+const OWN_ERRORS = ['name', 'models', 'guards', 'expires_at', 'allowed_addresses']
 
 export function AccountFields({ draft, onChange, error, children }: FormProps) {
   return (
@@ -37,6 +40,8 @@ export function AccountFields({ draft, onChange, error, children }: FormProps) {
         onChange={(models) => onChange({ models })}
         error={errorOf(error, 'models')}
       />
+      <FamilyChecks chosen={draft.families} onChange={(families) => onChange({ families })} />
+      <GuardNames value={draft.guards} onChange={(guards) => onChange({ guards })} error={errorOf(error, 'guards')} />
       <LimitRows rows={draft.limits} onChange={(limits) => onChange({ limits })} />
       <BudgetRows rows={draft.budgets} onChange={(budgets) => onChange({ budgets })} />
       <TextField
@@ -57,6 +62,53 @@ export function AccountFields({ draft, onChange, error, children }: FormProps) {
       />
       <FormError error={error} fields={OWN_ERRORS} />
     </>
+  )
+}
+
+type FamilyProps = { chosen: Draft['families']; onChange(families: Draft['families']): void }
+
+function FamilyChecks({ chosen, onChange }: FamilyProps) {
+  return (
+    <fieldset className="access-rows">
+      <legend className="field-label">Kinds of calls</legend>
+      <details className="access-families" open={chosen.length > 0}>
+        <summary className="field-help">
+          {chosen.length === 0 ? 'All. Choose some to refuse the others.' : 'Only those that are checked.'}
+        </summary>
+        <div className="access-checks">
+          {CALL_FAMILIES.map((family) => (
+            <Checkbox
+              key={family}
+              label={familyName(family)}
+              checked={chosen.some((one) => one === family)}
+              onChange={(checked) => {
+                const others = chosen.filter((one) => one !== family)
+                onChange(checked ? [...others, family as (typeof others)[number]] : others)
+              }}
+            />
+          ))}
+        </div>
+      </details>
+    </fieldset>
+  )
+}
+
+function GuardNames(field: { value: string; onChange(value: string): void; error: string | undefined }) {
+  const isOfAll = seesAll(useMe())
+  const { data } = useApi('GET /admin/v1/guards', {}, { enabled: isOfAll })
+  const names = data?.data.filter(({ kind }) => kind !== null).map(({ name }) => name) ?? []
+  return (
+    <TextArea
+      {...field}
+      label="Guards"
+      help={
+        <>
+          One name a line: they check the contents of its calls, besides those of the model and of its project.
+          {isOfAll && data && (names.length > 0 ? ` Configured: ${names.join(', ')}.` : ' None is configured.')}
+        </>
+      }
+      rows={2}
+    />
   )
 }
 

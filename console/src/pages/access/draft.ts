@@ -2,6 +2,7 @@
 import type { Budget, Project, Token } from '../../api/types.ts'
 import { localText, secondsOf } from '../../lib/local-time.ts'
 
+type Families = NonNullable<Token['families']>
 type RateLimits = Token['rate_limits']
 export type LimitName = keyof RateLimits
 type Window = Budget['window']
@@ -16,6 +17,10 @@ export type Draft = {
   project_id: string
   /** One pattern a line, such as `sandbox/*`. */
   models: string
+  /** Empty: all. */
+  families: Families
+  /** One name a line. */
+  guards: string
   /** As an input of the type `datetime-local` has it; empty: never. */
   expires: string
   addresses: string
@@ -27,6 +32,8 @@ export const EMPTY: Draft = {
   name: '',
   project_id: '',
   models: '',
+  families: [],
+  guards: '',
   expires: '',
   addresses: '',
   limits: [],
@@ -41,6 +48,8 @@ export function draftOf(account: Token | Project): Draft {
     name: account.name,
     project_id: account.project_id ?? '',
     models: account.models.join('\n'),
+    families: account.families ?? [],
+    guards: account.guards.join('\n'),
     expires: account.expires_at === null ? '' : localText(account.expires_at),
     addresses: account.allowed_addresses?.join('\n') ?? '',
     limits: Object.entries(account.rate_limits).map(([limit, amount]) => ({
@@ -63,6 +72,8 @@ export function fieldsOf(draft: Draft) {
   return {
     name: draft.name.trim(),
     models: lines(draft.models),
+    families: draft.families.length === 0 ? null : draft.families.toSorted(),
+    guards: lines(draft.guards),
     expires_at: secondsOf(draft.expires) ?? null,
     allowed_addresses: draft.addresses.trim() === '' ? null : lines(draft.addresses),
     rate_limits: Object.fromEntries(draft.limits.map(({ limit, amount }) => [limit, numberOf(amount)])) as RateLimits,
@@ -85,10 +96,12 @@ export function changesOf(before: Draft, after: Draft): Partial<Fields> {
 
 /** For a creation: what is empty is left to the defaults of the configuration. */
 export function orderOf(draft: Draft) {
-  const { name, models, expires_at, allowed_addresses, rate_limits, budgets } = fieldsOf(draft)
+  const { name, models, families, guards, expires_at, allowed_addresses, rate_limits, budgets } = fieldsOf(draft)
   return {
     name,
     ...(models.length > 0 && { models }),
+    ...(families !== null && { families }),
+    ...(guards.length > 0 && { guards }),
     ...(expires_at !== null && { expires_at }),
     ...(allowed_addresses !== null && { allowed_addresses }),
     ...(draft.limits.length > 0 && { rate_limits }),

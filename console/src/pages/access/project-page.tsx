@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAct, useApi, useApiList, useMe } from '../../api/hooks.ts'
 import type { Project } from '../../api/types.ts'
+import { familyName } from '../../lib/families.ts'
 import { hasRight, seesAll } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -122,7 +123,8 @@ function ProjectFacts({ project }: { project: Project }) {
       rows={[
         ['Id', <CopyableId key="id" id={project.project_id} />],
         ['Models', project.models.join(', ') || <Nothing key="models" text="none" />],
-        ['Families', project.families?.join(', ') ?? <Nothing key="families" text="all" />],
+        ['Kinds of calls', project.families?.map(familyName).join(', ') ?? <Nothing key="families" text="all" />],
+        ['Guards', project.guards.join(', ') || <Nothing key="guards" text="only those of its models" />],
         ['Rate limits', limits.join(', ') || null],
         ['Allowed addresses', project.allowed_addresses?.join(', ') ?? <Nothing key="addresses" text="any" />],
         ['Contents of requests', project.log_contents ?? <Nothing key="contents" text="as the configuration says" />],

@@ -2,6 +2,7 @@
 import { useState } from 'react'
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { IssuedToken, Token } from '../../api/types.ts'
+import { familyName } from '../../lib/families.ts'
 import { hasRight } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
@@ -101,7 +102,11 @@ function TokenDetails({ token }: { token: Token }) {
               ],
               ['Person of the playground', token.playground],
               ['Models', token.models.join(', ') || <Nothing key="models" text="none" />],
-              ['Families', token.families?.join(', ') ?? <Nothing key="families" text="all" />],
+              ['Kinds of calls', token.families?.map(familyName).join(', ') ?? <Nothing key="families" text="all" />],
+              [
+                'Guards',
+                token.guards.join(', ') || <Nothing key="guards" text="only those of its models and project" />,
+              ],
               ['Allowed addresses', token.allowed_addresses?.join(', ') ?? <Nothing key="addresses" text="any" />],
               [
                 'Labels',

@@ -1,11 +1,11 @@
-/** The tools of MCP servers: whether they are approved, what has changed since then, and the approval. */
+/** MCP servers and whether they are connected; their tools, what has changed since their approval, and the approval. */
 import { useState } from 'react'
 import { useAct, useApiAll, useMe } from '../../api/hooks.ts'
-import type { McpTool } from '../../api/types.ts'
+import type { McpServer, McpTool } from '../../api/types.ts'
 import { choice, text } from '../../lib/search.ts'
 import { hasRight } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
-import { Button } from '../../ui/button.tsx'
+import { A, Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge, Nothing, Stat, Stats } from '../../ui/display.tsx'
 import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
@@ -42,8 +42,8 @@ export function McpPage() {
         note="Tools that clients call through the gateway. One whose definition has changed is off until it is approved again."
       />
       <div className="stack">
+        <Servers mayConnect={mayApprove} />
         <Stats>
-          <Stat label="Servers seen" value={<Count value={servers.length} />} />
           <Stat label="Tools approved" value={<Count value={inState('approved')} />} />
           <Stat label="Not approved" value={<Count value={inState('pending')} />} />
           <Stat label="Changed since" value={<Count value={inState('changed')} />} />
@@ -75,13 +75,91 @@ export function McpPage() {
             <Empty title={tools.rows.length > 0 ? 'No tool meets these filters' : 'No tool was seen yet'} icon="tool">
               {tools.rows.length > 0
                 ? 'Clear a filter to see more of them.'
-                : 'A server is asked for its tools when a client first uses /mcp.'}
+                : 'A server is asked for its tools when a client first uses /mcp, or when you connect to it above.'}
             </Empty>
           }
         />
       </div>
       {asked && <ApproveDialog tool={asked} onClose={() => setAsked(undefined)} />}
     </>
+  )
+}
+
+const SERVER_STATES = {
+  connected: { label: 'Connected', tone: 'ok' },
+  failing: { label: 'Failing', tone: 'danger' },
+  idle: { label: 'Not connected', tone: 'plain' },
+} as const
+
+function Servers({ mayConnect }: { mayConnect: boolean }) {
+  const servers = useApiAll('GET /admin/v1/mcp/servers', {}, { refetch_ms: 15_000 })
+  const connect = useAct('POST /admin/v1/mcp/servers/{server}/connect', { changes: ['GET /admin/v1/mcp'] })
+  const { variables, isPending } = connect
+  const columns: Column<McpServer>[] = [
+    { key: 'server', head: 'Server', cell: ({ server }) => <span className="cut">{server}</span> },
+    {
+      key: 'state',
+      head: 'State',
+      cell: ({ state }) => <Badge tone={SERVER_STATES[state].tone}>{SERVER_STATES[state].label}</Badge>,
+    },
+    {
+      key: 'acts',
+      head: 'Acts',
+      cell: ({ server, state }) =>
+        mayConnect &&
+        state !== 'connected' && (
+          <Button
+            size="small"
+            icon="play"
+            aria-label={`Connect to ${server}`}
+            isBusy={isPending && variables?.params?.server === server}
+            onClick={() => connect.mutate({ params: { server } })}
+          >
+            Connect
+          </Button>
+        ),
+    },
+    {
+      key: 'since',
+      head: 'Failing since',
+      cell: ({ failing_since }) =>
+        failing_since === null ? <Nothing text="–" /> : <Time at={failing_since} isRelative />,
+    },
+    { key: 'tools', head: 'Tools', cell: ({ tools }) => tools ?? <Nothing text="–" />, isNumber: true },
+    {
+      key: 'address',
+      head: 'Reached by',
+      cell: ({ kind, address }) => (kind === 'program' ? `program ${address}` : (address ?? kind)),
+    },
+    {
+      key: 'error',
+      head: 'Last error',
+      cell: ({ error }) =>
+        error === null ? (
+          <Nothing text="–" />
+        ) : (
+          <span className="cut" title={error}>
+            {error}
+          </span>
+        ),
+    },
+  ]
+  return (
+    <Table
+      label="Servers"
+      columns={columns}
+      rows={servers.rows}
+      keyOf={({ server }) => server}
+      isLoading={servers.isLoading}
+      error={servers.error}
+      onRetry={servers.reload}
+      foot="As the process that answers this page knows it"
+      empty={
+        <Empty title="No MCP server is configured" icon="tool">
+          The section <code>mcp</code> of the <A to="/config">configuration</A> has them.
+        </Empty>
+      }
+    />
   )
 }
 

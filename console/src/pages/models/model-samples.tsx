@@ -1,13 +1,13 @@
 /** Samples of calls of one model, with the address of this gateway and the name of a chosen token. */
 import { useState } from 'react'
 import { useApiList } from '../../api/hooks.ts'
+import { familyName } from '../../lib/families.ts'
 import { choice, text } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Code } from '../../ui/display.tsx'
 import { Select } from '../../ui/select.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { Segments } from '../../ui/tabs.tsx'
-import { familyName } from './families.ts'
 import { sampleFamilies, samplesOf } from './samples.ts'
 
 export function ModelSamples({ id, families }: { id: string; families: string[] }) {

@@ -2,6 +2,7 @@
 import type { ReactNode } from 'react'
 import { useApiList, useMe } from '../../api/hooks.ts'
 import type { AdminModel } from '../../api/types.ts'
+import { familyName, USES, usesOf } from '../../lib/families.ts'
 import { count } from '../../lib/format.ts'
 import { choice, text } from '../../lib/search.ts'
 import { seesAll } from '../../shell/page.ts'
@@ -13,7 +14,6 @@ import { PageHead } from '../../ui/page-head.tsx'
 import { Empty, Failed, Loading } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Segments } from '../../ui/tabs.tsx'
-import { familyName, USES, usesOf } from './families.ts'
 import { ModelStatus, priceText, TargetHealth, tokens } from './model-parts.tsx'
 
 const STATUSES = ['active', 'deprecated', 'retired']

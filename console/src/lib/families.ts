@@ -15,9 +15,10 @@ const NAMES: Record<string, string> = {
   'chatcompat-video': 'Video (chat)',
   '3d-generation': '3D',
 }
+const OTHER_NAMES: Record<string, string> = { mcp: 'Tools of MCP servers', passthrough: "Providers' own paths" }
 const CHAT_DIALECTS = ['chatcompat-response', 'messages-compat', 'contentgen-compat']
 
-export const familyName = (family: string): string => NAMES[family] ?? family
+export const familyName = (family: string): string => NAMES[family] ?? OTHER_NAMES[family] ?? family
 
 /** What a model is for: the four dialects of chat are one use. */
 export const usesOf = (families: string[]): string[] =>
@@ -25,3 +26,6 @@ export const usesOf = (families: string[]): string[] =>
 
 /** Every use, for a filter. */
 export const USES = usesOf(Object.keys(NAMES)).map((value) => ({ value, label: familyName(value) }))
+
+/** Every kind of call that a token may be given. */
+export const CALL_FAMILIES = [...Object.keys(NAMES), ...Object.keys(OTHER_NAMES)]
