@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openPort, type Port } from './kit/served.ts'
+import { withTls } from './kit/tls-port.ts'
 
 const FOLDER = join(import.meta.dir, 'python')
 const PYTHON = join(FOLDER, '.venv/bin/python')
@@ -14,6 +15,7 @@ const FILES = readdirSync(FOLDER).filter((name) => /^test_\w+\.py$/.test(name))
 const PATIENCE = 240_000
 
 let port: Port
+let tls: Awaited<ReturnType<typeof withTls>>
 let environment: Record<string, string>
 beforeAll(async () => {
   port = await openPort({
@@ -26,10 +28,12 @@ beforeAll(async () => {
       callback_origins: [],
     },
   })
+  tls = await withTls(port.url)
   environment = {
     PATH: process.env.PATH ?? '',
     HOME: process.env.HOME ?? '',
     GATEHOUSE_ORIGIN: port.url.replace(/\/v1$/, ''),
+    GATEHOUSE_TLS_ORIGIN: tls.url.replace(/\/v1$/, ''),
     GATEHOUSE_TOKEN: port.token,
     GATEHOUSE_NARROW_TOKEN: await port.tokenFor(['sandbox/compact']),
     NO_PROXY: '*',
@@ -39,7 +43,10 @@ beforeAll(async () => {
     DO_NOT_TRACK: '1',
   }
 })
-afterAll(() => port.close())
+afterAll(async () => {
+  tls.close()
+  await port.close()
+})
 
 describe.skipIf(!existsSync(PYTHON))('Python clients', () => {
   test.each(FILES)(

@@ -464,6 +464,24 @@ describe('a session of the Live API', () => {
     })
   })
 
+  it.each([
+    [{ clientContent: { turns: [], turnComplete: true } }],
+    [{ client_content: { turns: [], turn_complete: true } }],
+  ])('admits a response before the vendor is asked, in either spelling: %p', async (ask) => {
+    const vendor = startVendor(live)
+    const port = await open(gemini(vendor.origin))
+    const issued = await port.gateway.instance.tokens.issue({ name: 'n', rate_limits: { requests_per_minute: 1 } })
+    await port.gateway.call('/v1/chat/completions', {
+      json: { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hi' }] },
+      ...bearer(issued.secret),
+    })
+    const client = await connect(`${port.url.replace(/\/v1$/, '')}${LIVE}?key=${issued.secret}`)
+    client.send({ setup: { model: 'models/g/gemini-live', generation_config: { max_output_tokens: 10 } } })
+    client.send(ask)
+    expect(await client.closed).toMatchObject({ code: 1008, reason: expect.stringContaining('rate_limit_exceeded') })
+    expect(vendor.received.map((event) => Object.keys(event)[0])).toEqual(['setup'])
+  })
+
   it('counts a response of which only the end comes', async () => {
     const vendor = startVendor((event, socket) => {
       if (event.clientContent)

@@ -11,6 +11,12 @@ def origin() -> str:
 
 
 @pytest.fixture
+def tls_origin() -> str:
+    """The same with `https`, and a certificate that signs itself."""
+    return os.environ["GATEHOUSE_TLS_ORIGIN"]
+
+
+@pytest.fixture
 def token() -> str:
     return os.environ["GATEHOUSE_TOKEN"]
 

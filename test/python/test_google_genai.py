@@ -1,5 +1,6 @@
-"""The `google-genai` package: content whole and streamed, tools, schemas, counts, embeddings, models and errors."""
+"""The `google-genai` package: content whole and streamed, tools, schemas, counts, embeddings, models, live sessions and errors."""
 import asyncio
+import ssl
 
 import pytest
 from google import genai
@@ -101,3 +102,22 @@ def test_errors(client, origin, narrow_token):
     fails_with(errors.ClientError, 400, "INVALID_ARGUMENT", send(temperature=9))
     fails_with(errors.ClientError, 429, "RESOURCE_EXHAUSTED", send("@sandbox status=429"))
     fails_with(errors.ServerError, 503, "UNAVAILABLE", send("@sandbox status=503"))
+
+
+def test_live(tls_origin, token):
+    trusting = ssl.create_default_context()
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
+    options = types.HttpOptions(base_url=tls_origin, async_client_args={"ssl": trusting})
+    client = genai.Client(api_key=token, http_options=options)
+
+    async def talk():
+        config = {"response_modalities": ["TEXT"]}
+        async with client.aio.live.connect(model="sandbox/realtime", config=config) as session:
+            await session.send_client_content(turns={"role": "user", "parts": [{"text": "Good morning"}]})
+            messages = [message async for message in session.receive()]
+        return "".join(message.text or "" for message in messages), messages[-1].usage_metadata
+
+    text, usage = asyncio.run(talk())
+    assert text == "You said: Good morning"
+    assert (usage.prompt_token_count, usage.response_token_count) == (3, 6)

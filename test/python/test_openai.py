@@ -1,5 +1,6 @@
-"""The `openai` package: chat, responses, embeddings, moderations, images, videos and errors."""
+"""The `openai` package: chat, responses, embeddings, moderations, images, videos, audio, realtime sessions and errors."""
 import asyncio
+import base64
 import json
 
 import openai
@@ -222,3 +223,71 @@ def test_text_completions(client):
     with pytest.raises(openai.BadRequestError) as refused:
         client.completions.create(model=GENERAL, prompt=[1, 2, 3])
     assert refused.value.param == "prompt"
+
+
+SPEECH_TEXT = "Good morning. How are you?"
+
+
+def spoken(client, text=SPEECH_TEXT, response_format="mp3"):
+    voice = {"voice": "tone", "response_format": response_format}
+    with client.audio.speech.with_streaming_response.create(model="sandbox/speech", input=text, **voice) as response:
+        assert response.headers["content-type"].startswith("audio/")
+        return ("speech." + response_format, response.read())
+
+
+def test_speech_and_transcriptions(client):
+    model = {"model": "sandbox/transcription"}
+    file = spoken(client)
+    whole = client.audio.transcriptions.create(file=file, **model)
+    assert (whole.text, whole.usage.type) == (SPEECH_TEXT, "duration")
+    words = client.audio.transcriptions.create(
+        file=file, response_format="verbose_json", timestamp_granularities=["word", "segment"], **model
+    )
+    assert [word.word for word in words.words] == SPEECH_TEXT.split()
+    assert [segment.text.strip() for segment in words.segments] == ["Good morning.", "How are you?"]
+    for subtitles, start in (("srt", "1\n00:00:"), ("vtt", "WEBVTT\n\n00:00:"), ("text", SPEECH_TEXT)):
+        text = client.audio.transcriptions.create(file=file, response_format=subtitles, **model)
+        assert text.startswith(start)
+    diarized = client.audio.transcriptions.create(file=file, response_format="diarized_json", **model)
+    assert {segment.speaker for segment in diarized.segments} == {"A"}
+    events = list(client.audio.transcriptions.create(file=file, stream=True, **model))
+    assert "".join(event.delta for event in events if event.type == "transcript.text.delta") == SPEECH_TEXT
+    assert events[-1].type == "transcript.text.done"
+    translation = client.audio.translations.create(file=spoken(client, response_format="wav"), **model)
+    assert translation.text == SPEECH_TEXT
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.audio.transcriptions.create(file=("a.mp3", b""), **model)
+    assert (refused.value.code, refused.value.param) == ("invalid_value", "file")
+
+
+def test_chat_with_audio(client):
+    data = base64.b64encode(spoken(client, "Why do lighthouses blink?", "wav")[1]).decode()
+    answer = client.chat.completions.create(
+        model="sandbox/audio",
+        modalities=["text", "audio"],
+        audio={"voice": "tone", "format": "mp3"},
+        messages=[{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}]}],
+    )
+    audio = answer.choices[0].message.audio
+    assert "lighthouses" in audio.transcript
+    file = ("answer.mp3", base64.b64decode(audio.data))
+    assert client.audio.transcriptions.create(model="sandbox/transcription", file=file).text == audio.transcript
+    assert answer.usage.completion_tokens_details.audio_tokens > 100
+
+
+def test_realtime(origin, token):
+    address = origin.replace("http", "ws") + "/v1"
+    client = openai.OpenAI(base_url=f"{origin}/v1", websocket_base_url=address, api_key=token)
+    with client.realtime.connect(model="sandbox/realtime") as connection:
+        connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
+        content = [{"type": "input_text", "text": "Good morning"}]
+        connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})
+        connection.response.create()
+        text = ""
+        for event in connection:
+            if event.type == "response.output_text.delta":
+                text += event.delta
+            if event.type == "response.done":
+                assert event.response.usage.input_tokens == 3
+                break
+    assert text == "You said: Good morning"

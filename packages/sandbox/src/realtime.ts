@@ -111,14 +111,15 @@ const usageOf = (input_tokens: number, output: number, isAudio: boolean) => ({
 })
 
 /** Of the Live API: the setup, turns of text, and text of the realtime input, which is a turn of its own. */
-function receiveLive(session: Session, { setup, clientContent, realtimeInput }: JsonRecord, emit: Emit): void {
+function receiveLive(session: Session, event: JsonRecord, emit: Emit): void {
+  const { setup, clientContent = event.client_content, realtimeInput = event.realtime_input } = event
   if (isRecord(setup)) {
     session.settings = setup
     emit({ setupComplete: {} })
   } else if (isRecord(clientContent)) {
     const turns = Array.isArray(clientContent.turns) ? clientContent.turns : []
     for (const turn of turns) session.texts.push(...textsIn(memberOf(turn, 'parts')))
-    if (clientContent.turnComplete === true) respondLive(session, emit)
+    if ((clientContent.turnComplete ?? clientContent.turn_complete) === true) respondLive(session, emit)
   } else {
     const text = memberOf(realtimeInput, 'text')
     if (typeof text !== 'string') return

@@ -187,6 +187,9 @@ function openaiUnits(given: unknown): Units | undefined {
 const GEMINI_BYTES_A_TOKEN = 1_920
 const GEMINI_TURN = 'turn'
 
+/** Google reads the names of its messages in either spelling, and its SDK for Python sends both. */
+const FUNCTIONS: ReadonlySet<string> = new Set(['functionDeclarations', 'function_declarations'])
+
 /** The Live API has one response at a time, and counts it in `usageMetadata`, beside its end or in an event of its own. */
 function createGeminiEvents(): RealtimeEvents {
   let units: Units | undefined
@@ -194,17 +197,15 @@ function createGeminiEvents(): RealtimeEvents {
 
   return {
     ofClient(event, text, names) {
-      const { setup, clientContent } = event
+      const { setup, clientContent = event.client_content } = event
       if (isRecord(setup)) {
         refuseOthers({ tools: undefined }, names)
         const tools = Array.isArray(setup.tools) ? setup.tools.map(recordOf) : []
-        if (
-          names.is_limited &&
-          tools.some((tool) => Object.keys(tool).some((name) => name !== 'functionDeclarations'))
-        ) {
+        if (names.is_limited && tools.some((tool) => Object.keys(tool).some((name) => !FUNCTIONS.has(name)))) {
           throw notForLimited('tools', 'tools other than functions')
         }
-        const limit = recordOf(setup.generationConfig).maxOutputTokens
+        const config = recordOf(setup.generationConfig ?? setup.generation_config)
+        const limit = config.maxOutputTokens ?? config.max_output_tokens
         const changed = { ...event, setup: { ...setup, model: `models/${names.upstream_model}` } }
         return {
           text: JSON.stringify(changed),
@@ -212,7 +213,8 @@ function createGeminiEvents(): RealtimeEvents {
           max_output_tokens: typeof limit === 'number' && limit > 0 ? limit : undefined,
         }
       }
-      return { text, begins: isRecord(clientContent) && clientContent.turnComplete === true }
+      const content = recordOf(clientContent)
+      return { text, begins: (content.turnComplete ?? content.turn_complete) === true }
     },
 
     ofProvider(event, text) {
