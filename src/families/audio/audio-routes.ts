@@ -149,10 +149,17 @@ function transcriptRoute(task: TranscriptionCall['task'], parts: TranscriptRoute
     const { answer, usage } = await prepared.send()
     const { response_format = 'json' } = input.request
     const text = response_format === 'text' ? `${answer.text}\n` : subtitles(answer, response_format)
-    if (text === undefined) return jsonResponse({ ...answer, usage }, { context, clock, headers })
+    if (text === undefined) {
+      const segments =
+        response_format === 'verbose_json' && answer.segments?.map((one) => ({ ...NO_STATISTICS, ...one }))
+      return jsonResponse({ ...answer, ...(segments && { segments }), usage }, { context, clock, headers })
+    }
     return textResponse(text, { context, clock, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers } })
   }
 }
+
+/** Of a segment: libraries require them, and only OpenAI's models report them. */
+const NO_STATISTICS = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 function transcriptionIn(fields: object, task: TranscriptionCall['task']): TranscriptionRequest {
   const { file: _, ...request } = known(TranscriptionRequest, checkTranscription, { ...fields, file: '' })
