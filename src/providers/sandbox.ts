@@ -2,6 +2,7 @@
 import type { SandboxParts } from '../../packages/sandbox/src/sandbox.ts'
 import type { Clock } from '../kit/clock.ts'
 import { errorFromResponse } from '../protocols/shared/provider-error.ts'
+import { createSimulatedBatches } from './batches/simulated-batches.ts'
 import { type FamilyMember, SERVED_BY } from './families.ts'
 import { acceptanceDetail } from './orders/acceptance.ts'
 import type { Provider, SimulatedErrors } from './provider.ts'
@@ -9,12 +10,24 @@ import type { Provider, SimulatedErrors } from './provider.ts'
 export { SANDBOX_MODELS } from '../../packages/sandbox/src/models.ts'
 
 export function createLazySandbox(parts: Omit<SandboxParts, 'errors'>): Provider {
+  const { batches, asLines } = createSimulatedBatches({
+    clock: parts.clock,
+    errors: simulatedErrors(parts),
+    load: () => void load(),
+  })
   let loaded: Provider | undefined
   const load = (): Provider => {
     if (loaded) return loaded
     const { createSandbox } =
       require('../../packages/sandbox/src/sandbox.ts') as typeof import('../../packages/sandbox/src/sandbox.ts')
-    loaded = createSandbox({ ...parts, errors: simulatedErrors(parts) })
+    const sandbox = createSandbox({ ...parts, errors: simulatedErrors(parts) })
+    const { chat, embeddings, moderations } = sandbox
+    loaded = {
+      ...sandbox,
+      ...(chat && { chat: { ...chat, complete: asLines('/chat', chat.complete) } }),
+      ...(embeddings && { embeddings: { ...embeddings, embed: asLines('/embeddings', embeddings.embed) } }),
+      ...(moderations && { moderations: { moderate: asLines('/moderations', moderations.moderate) } }),
+    }
     return loaded
   }
   /** A member whose functions are looked up in the loaded sandbox. */
@@ -26,6 +39,7 @@ export function createLazySandbox(parts: Omit<SandboxParts, 'errors'>): Provider
   return {
     id: parts.id,
     kind: 'sandbox',
+    batches,
     ...(Object.fromEntries([...served].map((name) => [name, lazy(name)])) as Pick<Provider, FamilyMember>),
     async close() {
       await loaded?.close?.()

@@ -147,7 +147,8 @@ async function poll(
     if (!(await saveOrder(claimed, order, { polls: polls + 1 }))) throw LEASE_LOST
     return Math.min(FIRST_POLL_MILLISECONDS * 1.5 ** Math.min(polls, 20), LONGEST_POLL_MILLISECONDS)
   }
-  await readResults(claimed, order, vendor.results(id, signal), caller)
+  const results = vendor.results(id, signal, () => orderStream(claimed, order))
+  await readResults(claimed, order, results, caller)
   const cancelled = { outcome: batch.status === 'cancelling' ? 'canceled' : 'expired', ...NOT_EXECUTED } as const
   const { problem } = state
   if (problem !== undefined) await end(claimed, order, { outcome: 'errored', code: 'batch_failed', message: problem })

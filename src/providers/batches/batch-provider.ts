@@ -49,6 +49,6 @@ export type BatchProvider = {
   ): Promise<{ id: string } | 'absent' | 'unsure'>
   state(id: string, signal: AbortSignal): Promise<BatchState>
   cancel(id: string, signal: AbortSignal): Promise<void>
-  /** In any order. Lines of an ended order that are missing were not executed. */
-  results(id: string, signal: AbortSignal): AsyncGenerator<VendorResult>
+  /** In any order. Lines of an ended order that are missing were not executed. `lines`: as they were stored, for a simulated vendor. */
+  results(id: string, signal: AbortSignal, lines: OrderLines): AsyncGenerator<VendorResult>
 }
