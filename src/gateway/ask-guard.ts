@@ -17,7 +17,7 @@ import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import { MAX_MODERATION_TEXTS, type ModerationResult } from '../spec/moderation-request.ts'
 import type { AccountLimits, Caller } from '../spec/token.ts'
-import { GUARD_SERVICES } from './guard-services.ts'
+import { awsHeaders, GUARD_SERVICES } from './guard-services.ts'
 
 const DEFAULT_TIMEOUT_MS = 5_000
 /** A model needs as long as for its answer. */
@@ -26,6 +26,8 @@ const MAX_ANSWER_BYTES = 16_000_000
 /** How an answer of a classifier begins that blocks. */
 const UNSAFE = ['unsafe', 'yes', 'true']
 const CLASSIFIER_TOKENS = 256
+/** Of a service that has refused a question: of other errors nothing is logged, since they may contain the texts. */
+const STATUS = /^status \d{3}$/
 
 type AskParts = {
   /** Called later: the pipeline itself uses the result. */
@@ -109,11 +111,17 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
       }
     },
 
-    async webhook({ name, on, config, texts }, { request_id, caller, signal }) {
-      const { format, key, secret } = config
+    async webhook({ name, on, config, texts: given }, { request_id, caller, signal }) {
+      const { format, key, secret, aws, url = '' } = config
+      // A service could fail at half of a character, and one that fails may let a text pass.
+      const texts = given.map((text) => text.toWellFormed())
       if (format) {
         const { keyHeader, decide } = GUARD_SERVICES[format]
-        return await decide({ config, on, texts }, (body) => post(config, JSON.stringify(body), key ? keyHeader(key) : {}, signal)) // biome-ignore format: one line
+        return await decide({ config, on, texts }, async (question) => {
+          const body = JSON.stringify(question)
+          const own = aws ? await awsHeaders({ aws, url, body, now_ms: clock.now() }) : key ? keyHeader(key) : {}
+          return await post(config, body, own, signal)
+        })
       }
       const { token_id, project_id = null } = caller
       const body = JSON.stringify({ guard: name, on, request_id, token_id, project_id, texts })
@@ -130,7 +138,8 @@ export function createAskGuard({ pipeline, chat, moderations, guardedFetch, cloc
     try {
       return await runAside(call, side, (own) => decide(question, own))
     } catch (thrown) {
-      const reason = thrown instanceof GatewayError ? thrown.code : 'no_decision'
+      const status = thrown instanceof Error ? STATUS.exec(thrown.message)?.[0] : undefined
+      const reason = thrown instanceof GatewayError ? thrown.code : (status ?? 'no_decision')
       if (!call.signal.aborted)
         log.warn('guard without a decision', { request_id: call.request_id, guard: name, on, reason })
       throw thrown

@@ -21,6 +21,7 @@ const azureKey = (key: string) => ({ 'ocp-apim-subscription-key': key })
 const SEPARATOR = '\n\n'
 /** Azure's own limit, https://learn.microsoft.com/azure/ai-services/content-safety/overview#input-requirements */
 const AZURE_CHARACTERS = 10_000
+const LOW_SURROGATE = /[\udc00-\udfff]/
 /** Of a piece and the next one, so that what is cut stands in one of them. */
 const OVERLAP = 500
 const MAX_PIECES = 100
@@ -33,12 +34,14 @@ export const GUARD_SERVICES: Record<GuardFormat, Format> = {
     keyHeader: bearer,
     async decide({ config: { language = 'en', categories, threshold, action }, texts }, post) {
       const text = texts.join(SEPARATOR)
+      const length = [...text].length
       const more = { ...(categories && { entities: categories }), ...(threshold !== undefined && { score_threshold: threshold }) } // biome-ignore format: one line
       const found = listOf(await post({ text, language, ...more }), 'entities').map((one) => ({
         start: numberAt(one, 'start'),
         end: numberAt(one, 'end'),
         type: textAt(one, 'entity_type'),
       }))
+      if (found.some(({ start, end }) => !(start >= 0 && start < end && end <= length))) throw new Error('no place in the text') // biome-ignore format: one line
       if (action !== 'replace') return verdictOf(found.length > 0)
       return found.length === 0 ? PASS : { action: 'replace', texts: withoutSpans(texts, found) }
     },
@@ -87,10 +90,24 @@ export const GUARD_SERVICES: Record<GuardFormat, Format> = {
     keyHeader: bearer,
     async decide({ config: { project }, on, texts }, post) {
       const role = on === 'input' ? 'user' : 'assistant'
-      const messages = texts.map((content) => ({ role, content }))
+      // As one: of several, it screens the last interaction only.
+      const messages = [{ role, content: texts.join(SEPARATOR) }]
       return verdictOf(flagAt(await post({ messages, ...(project && { project_id: project }) }), 'flagged'))
     },
   },
+}
+
+type Signed = { aws: NonNullable<GuardConfig['aws']>; url: string; body: string; now_ms: number }
+
+/** Signature version 4 of AWS. */
+export async function awsHeaders({ aws, url, body, now_ms }: Signed): Promise<Record<string, string>> {
+  const { AwsV4Signer } = await import('aws4fetch')
+  const { access_key_id: accessKeyId, secret_access_key: secretAccessKey, session_token: sessionToken, region } = aws
+  const datetime = new Date(now_ms).toISOString().replace(/[:-]|\.\d{3}/g, '')
+  const key = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) }
+  const signer = new AwsV4Signer({ ...key, service: 'bedrock', region, method: 'POST', url, body, datetime })
+  const { host: _, ...headers } = Object.fromEntries((await signer.sign()).headers)
+  return headers
 }
 
 /** Whether an assessment has this action. */
@@ -102,8 +119,12 @@ function has(value: unknown, action: string): boolean {
 async function askPieces(texts: readonly string[], ask: (text: string) => Promise<unknown>): Promise<unknown[]> {
   const text = texts.join(SEPARATOR)
   const pieces: string[] = []
-  for (let at = 0; at === 0 || at + OVERLAP < text.length; at += AZURE_CHARACTERS - OVERLAP)
-    pieces.push(text.slice(at, at + AZURE_CHARACTERS))
+  // Half of a character is no text that the service could read.
+  const cut = (at: number) => (LOW_SURROGATE.test(text.charAt(at)) ? at - 1 : at)
+  for (let at = 0, end = 0; end < text.length; at = cut(end - OVERLAP)) {
+    end = cut(at + AZURE_CHARACTERS)
+    pieces.push(text.slice(at, end))
+  }
   if (pieces.length > MAX_PIECES) throw new Error('too long')
   return await Promise.all(pieces.map(ask))
 }

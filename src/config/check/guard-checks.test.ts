@@ -36,6 +36,16 @@ describe('the configuration of a guard', () => {
     ])
   })
 
+  it('has a key or credentials of AWS, which only bedrock takes', () => {
+    const aws = { access_key_id: 'a', secret_access_key: 'b', region: 'eu-central-1' }
+    const service: GuardConfig = { kind: 'webhook', url: 'https://checks.example', aws }
+    expect(problemsOf({ ...service, format: 'bedrock' })).toEqual([])
+    expect(problemsOf({ ...service, format: 'bedrock', key: 'k' })).toEqual([
+      'guards.g.aws cannot be beside key; keep one of them',
+    ])
+    expect(problemsOf({ ...service, format: 'lakera' })).toEqual(['guards.g.aws is a setting of the format bedrock'])
+  })
+
   it('needs a schema, of answers, and has no settings of another kind', () => {
     expect(problemsOf({ kind: 'schema' })).toEqual(['guards.g needs `schema`: without it every answer fits'])
     expect(problemsOf({ kind: 'schema', schema: {}, on: ['output', 'input'] })).toEqual([

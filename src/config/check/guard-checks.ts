@@ -29,6 +29,7 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   threshold: ['moderation', 'classifier', 'webhook'],
   format: ['webhook'],
   key: ['webhook'],
+  aws: ['webhook'],
   project: ['webhook'],
   language: ['webhook'],
   severity: ['webhook'],
@@ -46,6 +47,7 @@ const FORMATS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['format
   categories: ['presidio', 'azure_text'],
   threshold: ['presidio'],
   key: ['presidio', 'azure_text', 'azure_shields', 'bedrock', 'lakera'],
+  aws: ['bedrock'],
   project: ['lakera'],
   language: ['presidio'],
   severity: ['azure_text'],
@@ -131,12 +133,15 @@ const NEEDED: Partial<Record<GuardConfig['kind'], { any_of: readonly (keyof Guar
   webhook: { any_of: ['url'], why: 'without it nothing can be asked' },
 }
 
-function valueProblems(name: string, { kind, on, schema, url, secret }: GuardConfig): GuardProblem[] {
+function valueProblems(name: string, { kind, on, schema, url, secret, key, aws }: GuardConfig): GuardProblem[] {
   const protocol = url === undefined ? 'https:' : URL.parse(url)?.protocol
   const input = kind === 'schema' ? (on ?? []).indexOf('input') : -1
   return [
     ...(input < 0 ? [] : [value(['guards', name, 'on', input], 'must be output: a schema describes answers')]),
     ...(schema === undefined ? [] : schemaProblems(name, schema)),
+    ...(key === undefined || aws === undefined
+      ? []
+      : [value(['guards', name, 'aws'], 'cannot be beside key; keep one of them')]),
     ...(protocol === 'https:' || protocol === 'http:'
       ? []
       : [value(['guards', name, 'url'], 'must be an address that begins with https:// or http://')]),

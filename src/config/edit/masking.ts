@@ -42,6 +42,7 @@ export const SHOWN_TEXT = [
   ...plainTexts('api_tokens'),
   'guards.*.model',
   'guards.*.categories.*',
+  'guards.*.aws.region',
   'guards.*.language',
   'guards.*.project',
   'guards.*.link_hosts.*',

@@ -51,6 +51,16 @@ const GuardConditions = section(
 const texts = (description: string) =>
   list(Type.String({ minLength: 1, maxLength: 1000 }), { maxItems: 1000 }, description)
 
+const AwsKey = section(
+  {
+    access_key_id: Type.String({ minLength: 1 }),
+    secret_access_key: Type.String({ minLength: 1 }),
+    session_token: text({ minLength: 1 }, 'Of temporary credentials.'),
+    region: Type.String({ minLength: 1, description: 'Such as eu-central-1.' }),
+  },
+  'Of the format bedrock, instead of `key`: credentials that sign requests (SigV4).',
+)
+
 export const GuardConfig = section({
   kind: Type.Enum([...GUARD_KINDS], {
     description:
@@ -101,6 +111,7 @@ export const GuardConfig = section({
   url: text({ minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
   format: oneOf([...GUARD_FORMATS], 'Of webhook: the protocol of the service. Default: that of the gateway.'),
   key: text({ minLength: 1 }, 'Of a format: the key of the service.'),
+  aws: optional(AwsKey),
   project: text({ minLength: 1 }, 'Of the format lakera: the project whose policy decides.'),
   language: text({ minLength: 2, maxLength: 20 }, 'Of the format presidio. Default en.'),
   severity: integer({ minimum: 1, maximum: 7 }, 'Of the format azure_text: from which it blocks. Default 4.'),
