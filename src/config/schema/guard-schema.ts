@@ -53,8 +53,8 @@ const texts = (description: string) =>
 
 const AwsKey = section(
   {
-    access_key_id: Type.String({ minLength: 1 }),
-    secret_access_key: Type.String({ minLength: 1 }),
+    access_key_id: Type.String({ minLength: 1, description: 'Its name.' }),
+    secret_access_key: Type.String({ minLength: 1, description: 'Signs; it is not sent.' }),
     session_token: text({ minLength: 1 }, 'Of temporary credentials.'),
     region: Type.String({ minLength: 1, description: 'Such as eu-central-1.' }),
   },
