@@ -1,7 +1,7 @@
 /**
- * The process is killed at every point of a batch, and restarted; in the end each line has one result, and the results, the
- * calls that the provider has counted and the ledger agree. `GATEHOUSE_KILLS=100` kills more often, and the one batch has up to
- * 1,000 lines; with fewer than 100 some points are skipped.
+ * The process is killed at every point of a batch, and restarted, or frozen for longer than its leases; in the end each line has
+ * one result, and the results, the calls that the provider has counted and the ledger agree. `GATEHOUSE_KILLS=100` kills more
+ * often, and the one batch has up to 1,000 lines; with fewer than 100 some points are skipped.
  */
 import { Database } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
@@ -66,10 +66,10 @@ let next = spawn()
 let started = 0
 afterAll(() => next.kill('SIGKILL'))
 
-async function startProcess(plan: BatchPlan) {
+async function startProcess(plan: BatchPlan, ahead_ms = started++ * AHEAD_MILLISECONDS) {
   const child = next
   next = spawn()
-  child.stdin.write(`${JSON.stringify({ ...plan, ahead_ms: started++ * AHEAD_MILLISECONDS })}\n`)
+  child.stdin.write(`${JSON.stringify({ ...plan, ahead_ms })}\n`)
   await child.stdin.end()
   const url = firstLine(child.stdout)
   url.catch(() => {}) // it may be killed before it listens
@@ -197,6 +197,8 @@ const hasEnded = async (plan: BatchPlan): Promise<boolean> =>
 async function reconcile(plan: BatchPlan, { mode, vendor, count }: { mode: Mode; vendor: Vendor; count: number }) {
   const gateway = await startProcess(plan)
   const batches = await waitForAll(gateway)
+  // Those of processes that have ended are recorded once their leases have.
+  while ((await select(plan, 'select * from open_calls limit 1')).length > 0) await Bun.sleep(100)
   let [again, unknown] = [0, 0]
   for (const batch of batches) {
     const { name } = batch.metadata
@@ -311,4 +313,56 @@ test.each<[Mode, Engine]>([
     await vendor.stop()
   },
   KILLS * EACH_MILLISECONDS + 180_000,
+)
+
+const FROZEN_AT = 20
+const LEASE_MILLISECONDS = 60_000 / SPEED
+
+/** All have completed. A store that is busy is late for a clock that is fast: it is asked again. */
+async function listedAgain(gateway: Process): Promise<void> {
+  while (
+    !(await waitForAll(gateway).then(
+      () => true,
+      () => false,
+    ))
+  );
+}
+
+test.each<[Mode, Engine]>([
+  ['called again', 'postgres'],
+  ['once', 'sqlite'],
+  ['once', 'postgres'],
+  ['native', 'postgres'],
+])(
+  'a process that is frozen for longer than its leases, and goes on, adds nothing to what another one has done (%s, %s)',
+  async (mode, engine) => {
+    const vendor = vendorOf(mode)
+    const plan = { ...(await planFor(mode, engine, vendor)), concurrency: 8 }
+    const first = await startProcess(plan, 0)
+    const frozen = Promise.withResolvers<void>()
+    const { calls } = vendor
+    const set = calls.set.bind(calls)
+    // Calls are open then: the provider has received them, and the process cannot read its answers.
+    calls.set = (text, count) => {
+      if (calls.size === FROZEN_AT) {
+        first.child.kill('SIGSTOP')
+        frozen.resolve()
+      }
+      return set(text, count)
+    }
+    await submit(first, 'frozen', mode === 'once')
+    await frozen.promise
+    const second = await startProcess(plan, 0)
+    // With SQLite it may be frozen with the lock of the file, for which the other one waits.
+    await Promise.race([listedAgain(second), Bun.sleep(5 * LEASE_MILLISECONDS)])
+    first.child.kill('SIGCONT')
+    await Promise.all([first, second].map(listedAgain))
+    for (const { child } of [first, second]) {
+      child.kill('SIGTERM')
+      await child.exited
+    }
+    expect(await reconcile(plan, { mode, vendor, count: LINES })).toBe(1)
+    await vendor.stop()
+  },
+  300_000,
 )

@@ -15,8 +15,11 @@ const MAX_CONNECTIONS = 10
 const CONNECT_MILLISECONDS = 10_000
 /** Once the gateway runs: also the longest wait for a free connection. */
 const RUNNING_CONNECT_MILLISECONDS = 5_000
-/** The server ends a transaction that its gateway has left idle, so that its rows do not stay locked. */
-const IDLE_TRANSACTION_MILLISECONDS = 60_000
+/**
+ * The server ends a transaction that its gateway has left idle, such as one that is frozen: the others wait for its rows, and
+ * their calls fail meanwhile. Longer than any statement.
+ */
+const IDLE_TRANSACTION_MILLISECONDS = 15_000
 /** Arbitrary numbers that only Gatehouse uses: the holder of the advisory lock migrates the tables, or builds large indexes. */
 const MIGRATION_LOCK = 7_306_089_155
 const INDEX_LOCK = 7_306_089_156
