@@ -376,6 +376,30 @@ describe('limits of a call', () => {
     await served.vendor.idle()
   })
 
+  it('cuts an answer that is sent for longer than its longest time, and charges it once', async () => {
+    const never = new Promise<void>(() => {})
+    const limited = [{ ...(PRICED[0] as Paths[number]), max_seconds: 0.3 }]
+    const served = await serve(limited, { answer: stream([{ n: 1 }, never]) })
+    const answer = await served.call('/passthrough/acme/events')
+    expect(answer.status).toBe(200)
+    await expect(answer.text()).rejects.toThrow()
+    await served.vendor.aborted
+    const row = await charged(served, 1)
+    expect(row).toMatchObject({ requests: 1, estimated: 1 })
+    expect(row?.cost).toBeCloseTo(0.04, 6)
+  })
+
+  it.each([
+    [4 * 1024 * 1024, 0.012],
+    [4 * 1024 * 1024 + 1, 0.04],
+  ])('counts the usage in an answer of %d bytes: it costs %p', async (size, cost) => {
+    const usage = { in: 100, out: 50 }
+    const padding = 'x'.repeat(size - JSON.stringify({ padding: '', usage }).length)
+    const served = await serve(PRICED, { answer: whole({ padding, usage }) })
+    expect((await (await served.call('/passthrough/acme/work')).arrayBuffer()).byteLength).toBe(size)
+    expect(await charged(served, 1)).toMatchObject({ requests: 1, cost })
+  })
+
   it('closes the connection to the provider when the client leaves, and records the call once', async () => {
     const held = Promise.withResolvers<void>()
     const served = await serve(PRICED, { answer: stream([{ n: 1 }, held.promise]) })
