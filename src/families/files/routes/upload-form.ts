@@ -6,11 +6,11 @@ import { fieldsOfForm } from '../../../http/form-fields.ts'
 import type { FormPart } from '../../../http/multipart.ts'
 import { type StreamedPart, streamForm } from '../../../http/multipart-stream.ts'
 import type { Clock } from '../../../kit/clock.ts'
-import { SNIFF_BYTES } from '../../../kit/sniff.ts'
+import { bareType, isDetectable, UNKNOWN_TYPE } from '../../../kit/file-type.ts'
+import { SNIFF_BYTES, sniff } from '../../../kit/sniff.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Caller } from '../../../spec/token.ts'
 import type { FileRow } from '../../../store/files/file-row.ts'
-import { uploadedType } from '../file-type.ts'
 import { type FileSettings, type Files, type NewFile, WRITE_SECONDS } from '../files.ts'
 
 export type UploadParts = {
@@ -200,3 +200,38 @@ class Space {
 
 /** What boundaries, headers and other fields may take of an announced body; what the file has beyond is reserved as it arrives. */
 const FORM_OVERHEAD = 8 * 1024
+
+const PDF = 'application/pdf'
+/** A media type of reasonable length, without parameters (RFC 6838, section 4.2). */
+const NAME = /^[a-z0-9][\w.+-]{0,60}\/[a-z0-9][\w.+-]{0,80}$/
+/** For clients that name no type: by the end of the name. */
+const ENDINGS: Record<string, string> = {
+  csv: 'text/csv',
+  html: 'text/html',
+  json: 'application/json',
+  jsonl: 'application/jsonl',
+  md: 'text/markdown',
+  txt: 'text/plain',
+  xml: 'application/xml',
+}
+
+/** What its bytes show, and what the client states only where they show nothing. */
+function uploadedType(first: Uint8Array, declared: string, filename: string): string {
+  const shown = sniff(first) ?? (startsAsPdf(first) ? PDF : undefined)
+  if (shown !== undefined) return shown
+  const type = bareType(declared)
+  const isText = !first.includes(0)
+  // Bytes that do not show what they would show if they were it.
+  if (
+    NAME.test(type) &&
+    type !== UNKNOWN_TYPE &&
+    type !== PDF &&
+    !isDetectable(type) &&
+    (isText || !/^text\//.test(type))
+  )
+    return type
+  const ending = /\.([A-Za-z0-9]+)$/.exec(filename)?.[1]?.toLowerCase() ?? ''
+  return (isText ? ENDINGS[ending] : undefined) ?? UNKNOWN_TYPE
+}
+
+const startsAsPdf = (first: Uint8Array): boolean => Buffer.from(first.subarray(0, 5)).toString('latin1') === '%PDF-'

@@ -1,4 +1,5 @@
 /** The routes of realtime sessions: OpenAI's and Google's WebSockets, and ephemeral client secrets. */
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import Type from 'typebox'
 import type { Call } from '../../../calls/call.ts'
 import type { Pipeline } from '../../../calls/pipeline.ts'
@@ -11,17 +12,16 @@ import type { SocketProtocol } from '../../../http/socket.ts'
 import { checker } from '../../../kit/checker.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
-import { type JsonRecord, memberOf } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf, parseJson } from '../../../kit/json.ts'
 import type { Log } from '../../../kit/log.ts'
 import { refusalOf } from '../../../protocols/shared/request-error.ts'
 import type { Target } from '../../../providers/provider.ts'
 import type { RealtimeApi } from '../../../providers/realtime.ts'
-import { geminiLivePath } from '../../../providers/realtime-addresses.ts'
+import { geminiLivePath } from '../../../providers/realtime-connection.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS } from '../../../spec/error-lists.ts'
 import { ClientSecretAnswer, ClientSecretRequest } from '../../../spec/realtime-request.ts'
 import type { Caller } from '../../../spec/token.ts'
-import { CLIENT_SECRET_PREFIX, type ClientSecret, type ClientSecrets, createClientSecrets } from '../client-secrets.ts'
 import { createRealtime } from '../realtime.ts'
 import { eventsOf } from '../realtime-events.ts'
 import { createSession, type SessionParts, type SessionStart } from './session-socket.ts'
@@ -228,6 +228,53 @@ function clientSecretsRoute(parts: Parts): Route {
       if (value === undefined)
         throw new GatewayError('request_too_large', 'The settings of the session are too long for a client secret.')
       return jsonResponse({ value, expires_at, session: { ...rest, model } }, { context, clock })
+    },
+  }
+}
+
+// Client secrets are signed, not stored. Each is bound to the token that made it, to a model, to the settings of the session, and to a
+// time; the limits and budgets of its token count.
+
+const CLIENT_SECRET_PREFIX = 'ek_'
+
+/** Longer ones would not fit into the head of a request. */
+const MAX_SECRET_CHARACTERS = 8_000
+
+type ClientSecret = {
+  token_id: string
+  /** The model as its maker named it. */
+  model: string
+  /** Unix seconds. */
+  expires_at: number
+  /** The session that it opens begins with these settings; the client may not change the model. */
+  session: JsonRecord
+}
+
+type ClientSecrets = {
+  /** Undefined: its settings are too long. */
+  make(secret: ClientSecret): string | undefined
+  /** Undefined: it was not made here, or was changed, or has expired. */
+  read(text: string): ClientSecret | undefined
+}
+
+/** `master`: a secret of the installation, the same in all its processes. `now`: unix seconds. */
+function createClientSecrets({ master, now }: { master: string; now(): number }): ClientSecrets {
+  const sign = (payload: string) => createHmac('sha256', master).update(`realtime client secret ${payload}`).digest()
+
+  return {
+    make(secret) {
+      const payload = Buffer.from(JSON.stringify(secret)).toString('base64url')
+      const text = `${CLIENT_SECRET_PREFIX}${payload}.${sign(payload).toString('base64url')}`
+      return text.length > MAX_SECRET_CHARACTERS ? undefined : text
+    },
+    read(text) {
+      if (!text.startsWith(CLIENT_SECRET_PREFIX) || text.length > MAX_SECRET_CHARACTERS) return undefined
+      const [payload = '', signature = ''] = text.slice(CLIENT_SECRET_PREFIX.length).split('.')
+      const [given, right] = [Buffer.from(signature, 'base64url'), sign(payload)]
+      if (given.length !== right.length || !timingSafeEqual(given, right)) return undefined
+      const secret = parseJson(Buffer.from(payload, 'base64url').toString())
+      if (!isRecord(secret) || Number(secret.expires_at) <= now()) return undefined
+      return secret as ClientSecret
     },
   }
 }

@@ -8,16 +8,18 @@ import type { Log } from '../../../kit/log.ts'
 import type { Target } from '../../../providers/provider.ts'
 import type { RealtimeApi, RealtimeConnection } from '../../../providers/realtime.ts'
 import { asGatewayError, GatewayError } from '../../../spec/error.ts'
-import { connectToFirst, createTurnMeter, tooOld } from '../realtime.ts'
-import { eventsOf, MAX_OUTPUT_TOKENS, type RealtimeEvents } from '../realtime-events.ts'
 import {
+  connectToFirst,
   createRequestedTurns,
+  createTurnMeter,
   createTurns,
   createWaitingEvents,
   type OpenTurn,
   type TurnParts,
   type TurnStart,
-} from '../turns.ts'
+  tooOld,
+} from '../realtime.ts'
+import { eventsOf, MAX_OUTPUT_TOKENS, type RealtimeEvents } from '../realtime-events.ts'
 
 export type SessionParts = Omit<TurnParts, 'connection_id' | 'start'> & { log: Log }
 
@@ -31,10 +33,8 @@ export type SessionStart = TurnStart & {
   first: string | undefined
 }
 
-/** OpenAI allows 15 MiB of audio in an event. */
-const MAX_EVENT_BYTES = 16 * 1024 * 1024
-/** What waits for one side while it does not read, or until the provider is connected. */
-const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+/** Of an event (OpenAI allows 15 MiB of audio), and of what waits for one side while it does not read or is not connected. */
+const MAX_BYTES = 16 * 1024 * 1024
 const IDLE_MILLISECONDS = 15 * 60_000
 /** After the client has left: within this time the provider may still report what it has counted. */
 const REPORT_MILLISECONDS = 2_000
@@ -59,7 +59,7 @@ export function createSession(
   let connection: RealtimeConnection | undefined
   const waiting = createWaitingEvents({
     isConnected: () => connection !== undefined,
-    max_bytes: MAX_BUFFERED_BYTES,
+    max_bytes: MAX_BYTES,
     onTooMany: () => close(CLOSE.policy, 'Too much was sent before it could be passed on.'),
   })
   let [earlier_tokens, max_output_tokens] = [0, MAX_OUTPUT_TOKENS]
@@ -77,7 +77,7 @@ export function createSession(
   function send(text: string): void {
     if (!isOpen) return
     peer?.send(text)
-    if ((peer?.buffered() ?? 0) > MAX_BUFFERED_BYTES) close(CLOSE.policy, 'The client reads too slowly.')
+    if ((peer?.buffered() ?? 0) > MAX_BYTES) close(CLOSE.policy, 'The client reads too slowly.')
   }
 
   /** An API without an event for errors cannot go on after one. */
@@ -178,7 +178,7 @@ export function createSession(
 
   function forward(text: string): void {
     connection?.send(text)
-    if ((connection?.buffered() ?? 0) > MAX_BUFFERED_BYTES) {
+    if ((connection?.buffered() ?? 0) > MAX_BYTES) {
       end(new GatewayError('upstream_timeout', 'The upstream reads too slowly.'), CLOSE.internal)
     }
   }
@@ -293,8 +293,7 @@ export function createSession(
     message(data: string | Uint8Array) {
       if (!isOpen) return
       activeAt = clock.steady()
-      if (data.length > MAX_EVENT_BYTES)
-        return close(CLOSE.tooBig, `An event may have at most ${MAX_EVENT_BYTES} bytes.`)
+      if (data.length > MAX_BYTES) return close(CLOSE.tooBig, `An event may have at most ${MAX_BYTES} bytes.`)
       try {
         accept(typeof data === 'string' ? data : new TextDecoder().decode(data))
       } catch (thrown) {
