@@ -128,6 +128,16 @@ describe('a response with tools of an MCP server', () => {
     expect(await failed(asking)).toMatchObject({ status: 400, param: 'tools[0].server_label' })
   })
 
+  it('is not generated in the background', async () => {
+    for (const stream of [false, true]) {
+      const refused = await failed(
+        client.responses.create({ model, input: question, tools: [never], background: true, stream } as never),
+      )
+      expect(refused).toMatchObject({ status: 400, param: 'background', code: 'unsupported_parameter' })
+    }
+    expect(vendor.calls).toBe(0)
+  })
+
   it('reports a server that is away before anything is generated', async () => {
     await vendor.stop()
     expect(await failed(client.responses.create({ model, input: question, tools: [never] }))).toMatchObject({
@@ -275,6 +285,30 @@ describe('approval', () => {
       output: [{ type: 'mcp_call', output: 'done' }],
     })
     expect(vendor.calls).toBe(1)
+  })
+
+  it('makes the same round trip in a stream, and with items that the client keeps itself', async () => {
+    const itemsOf = (events: ResponseStreamEvent[]) => {
+      const last = events.at(-1) as { type: string; response: OpenAiResponse }
+      expect(last.type).toBe('response.completed')
+      const done = events.filter(({ type }) => type === 'response.output_item.done') as { item: unknown }[]
+      expect(done.map(({ item }) => item)).toEqual(last.response.output)
+      return last.response
+    }
+    const first = itemsOf(await eventsOf({ tools: [asking], store: false }))
+    expect(typesOf(first)).toEqual(['mcp_list_tools', 'mcp_approval_request'])
+    expect(vendor.calls).toBe(0)
+    const approval_request_id = first.output[1]?.id ?? ''
+    const answer = { type: 'mcp_approval_response', approval_request_id, approve: true }
+    const input = [{ role: 'user', content: question }, ...first.output, answer]
+    const second = itemsOf(await eventsOf({ input, tools: [asking], store: false }))
+    expect(typesOf(second)).toEqual(['mcp_call', 'message'])
+    expect(second.output[0]).toMatchObject({ approval_request_id, output: 'done', name: 'weather' })
+    const whole = await client.responses.create({ model, input, tools: [asking], store: false } as never)
+    expect(typesOf(whole as OpenAiResponse)).toEqual(['mcp_call', 'message'])
+    const denied = [...input.slice(0, -1), { ...answer, approve: false }]
+    expect(typesOf(itemsOf(await eventsOf({ input: denied, tools: [asking], store: false })))).toEqual(['message'])
+    expect(vendor.calls).toBe(2)
   })
 
   it('can be denied, and the model learns it', async () => {

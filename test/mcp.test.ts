@@ -127,6 +127,20 @@ describe('/mcp over HTTP', () => {
     expect((await rpc({ method: 'tools/list' }, '/mcp', rebound)).status).toBe(403)
   })
 
+  it('opens a session for a page of an origin in server.cors_origins, which can read its id', async () => {
+    const origin = 'https://app.example'
+    await using open = await startGateway({ server: { cors_origins: [origin] } })
+    const params = { protocolVersion: BEFORE, capabilities: {}, clientInfo: { name: 'page', version: '1' } }
+    const json = { jsonrpc: '2.0', id: 1, method: 'initialize', params }
+    const opened = await open.call('/mcp', { json, headers: { origin } })
+    const { status, headers } = opened
+    await opened.text()
+    expect([status, headers.get('access-control-allow-origin')]).toEqual([200, origin])
+    const readable = headers.get('access-control-expose-headers')?.split(', ') ?? []
+    expect([headers.has('mcp-session-id'), readable.includes('mcp-session-id')]).toEqual([true, true])
+    expect((await open.call('/mcp', { json, headers: { origin: 'https://other.example' } })).status).toBe(403)
+  })
+
   it('returns 404 for an unknown server, 400 for a batch and for what is no JSON', async () => {
     expect((await rpc({ method: 'tools/list' }, '/mcp/nothing')).status).toBe(404)
     expect((await gateway.call('/mcp', { json: [{ jsonrpc: '2.0', id: 1, method: 'ping' }] })).status).toBe(400)

@@ -37,6 +37,7 @@ const EXPOSED = [
   'content-range',
   'content-disposition',
   'etag',
+  'mcp-session-id',
   'www-authenticate',
 ].join(', ')
 
