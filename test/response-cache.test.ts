@@ -58,6 +58,9 @@ const lines = (gateway: TestGateway) =>
     .filter((line) => line.includes('"event":"request"'))
     .map((line) => JSON.parse(line) as Record<string, unknown>)
 
+const MISSES = ['miss', 'miss']
+const HITS = ['hit', 'hit']
+
 describe('a purge', () => {
   const OTHER = { ...QUESTION, model: 'house/other' }
   const as_owner = (json: object) => ({ json, headers: { authorization: `Bearer ${OWNER}` } })
@@ -73,10 +76,10 @@ describe('a purge', () => {
       const purge = async (json: object) => (await gateway.call('/admin/v1/cache/purge', as_owner(json))).json()
       expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['miss', 'miss'])
       expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['hit', 'hit'])
-      expect(await purge({ model: 'house/fast' })).toEqual({ model: 'house/fast', entries: 1 })
+      expect(await purge({ model: 'house/fast' })).toEqual({ model: 'house/fast', project_id: null, entries: 1 })
       expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['miss', 'hit'])
       expect(await ask(QUESTION)).toBe('hit')
-      expect(await purge({})).toEqual({ model: null, entries: 2 })
+      expect(await purge({})).toEqual({ model: null, project_id: null, entries: 2 })
       expect([await ask(QUESTION), await ask(OTHER)]).toEqual(['miss', 'miss'])
       expect((await purge({ model: 'house/none' })).error.code).toBe('object_not_found')
       const { data } = await (await gateway.call('/admin/v1/audit', { ...as_owner({}), json: undefined })).json()
@@ -84,6 +87,30 @@ describe('a purge', () => {
         ['cache.purge', ''],
         ['cache.purge', 'house/fast'],
       ])
+    })
+  }
+
+  for (const storage of ['memory', 'database']) {
+    it(`of a project concerns only the ${storage}'s answers to it, of every model`, async () => {
+      const { gateway } = await start({ cache: {}, top: { ...TOP, cache: { ...TOP.cache, storage } } })
+      const admin = async (path: string, json: object) =>
+        (await gateway.call(`/admin/v1${path}`, as_owner(json))).json()
+      const callerOf = async (name: string) => {
+        const { project_id } = await admin('/projects', { name })
+        const { secret } = await admin('/tokens', { name, project_id })
+        const headers = { authorization: `Bearer ${secret}` }
+        const ask = async () =>
+          Promise.all([QUESTION, OTHER].map(async (body) => cacheOf(await gateway.chat(body, { headers }))))
+        return { project_id, ask }
+      }
+      const [one, other] = [await callerOf('one'), await callerOf('other')]
+      for (const { ask } of [one, other]) expect([await ask(), await ask()]).toEqual([MISSES, HITS])
+      const { project_id } = one
+      expect(await admin('/cache/purge', { project_id })).toEqual({ model: null, project_id, entries: 2 })
+      expect([await one.ask(), await other.ask()]).toEqual([MISSES, HITS])
+      expect(await one.ask()).toEqual(HITS)
+      const both = await admin('/cache/purge', { project_id, model: 'house/fast' })
+      expect([both.error.code, both.error.param]).toEqual(['invalid_value', 'project_id'])
     })
   }
 

@@ -91,7 +91,7 @@ describe.skipIf(!hasValkey)('a response cache in Valkey', () => {
     closing.push(() => client.close())
     const keys = await client.keys('*')
     expect(keys.map((key) => key.replace(/[0-9a-f]{64}$/, '<digest>'))).toEqual(
-      Array(2).fill('gatehouse:cache:house/fast|0.0|<digest>'),
+      Array(2).fill('gatehouse:cache:|house/fast|0.0|<digest>'),
     )
     for (const key of keys) {
       const left = await client.pttl(key)
@@ -122,6 +122,7 @@ describe.skipIf(!hasValkey)('a response cache in Valkey', () => {
     const purge = { json: { model: 'house/fast' }, headers: { authorization: `Bearer ${OWNER}` } }
     expect(await (await one.call('/admin/v1/cache/purge', purge)).json()).toEqual({
       model: 'house/fast',
+      project_id: null,
       entries: null,
     })
     // The other one looks twice a second; a call of its own shows when it has.

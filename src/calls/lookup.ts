@@ -47,7 +47,18 @@ export function lookupFor<Work>(
   // A guarded text is for the model alone, and an answer to another text was checked for that one.
   const semantic =
     embedText && !is_refresh && !call.guards ? semanticLookup({ found, model, record }, embedText) : undefined
-  return { model: model.id, key, ttl_seconds, max_entry_bytes, is_refresh, deadline, signal: call.signal, semantic }
+  const project = settings.scope === 'all' ? undefined : call.caller.project_id
+  return {
+    model: model.id,
+    project,
+    key,
+    ttl_seconds,
+    max_entry_bytes,
+    is_refresh,
+    deadline,
+    signal: call.signal,
+    semantic,
+  }
 }
 
 type Semantic = Pick<Keyed<unknown>, 'model' | 'record'> & { found: CacheableRequest }

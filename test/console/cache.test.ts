@@ -39,7 +39,25 @@ describeInBrowser('the cache in the console', () => {
       page.waitForResponse((response) => response.url().endsWith('/cache/purge')),
       dialog.getByRole('button', { name: 'Purge' }).click(),
     ])
-    expect(await purged.json()).toEqual({ model: 'team/cached', entries: 1 })
+    expect(await purged.json()).toEqual({ model: 'team/cached', project_id: null, entries: 1 })
     await expectSoon(async () => (await page.locator('.facts dd').allTextContents())[1], '0')
+  })
+  it('is purged of one project, in place of a model', async () => {
+    const { project_id } = await opened.admin<{ project_id: string }>('/projects', { json: { name: 'Shop' } })
+    const { secret } = await opened.admin<{ secret: string }>('/tokens', { json: { name: 'till', project_id } })
+    for (const token of [secret, undefined])
+      await (await opened.chat({ model: 'team/cached', max_tokens: 7 }, token)).text()
+    const page = await opened.open('/cache')
+    await page.getByRole('button', { name: 'Purge' }).click()
+    const dialog = page.getByRole('alertdialog').or(page.getByRole('dialog'))
+    await dialog.getByRole('combobox', { name: 'Project' }).fill('sho')
+    await page.getByRole('option', { name: 'Shop' }).click()
+    await dialog.getByText('Purge the cached responses to Shop?').waitFor()
+    await screenshots(page, 'cache-purge-project', [390, 1280])
+    const [purged] = await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith('/cache/purge')),
+      dialog.getByRole('button', { name: 'Purge' }).click(),
+    ])
+    expect(await purged.json()).toEqual({ model: null, project_id, entries: 1 })
   })
 })

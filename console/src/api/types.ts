@@ -443,11 +443,13 @@ export type BudgetState = {
 
 export type CachePurge = {
   model: string | null
+  project_id: string | null
   entries: number | null
 }
 
 export type CachePurgeRequest = {
   model?: string | null | undefined
+  project_id?: string | null | undefined
 }
 
 export type CacheSize = {

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { ResponseCache } from '../../calls/cache/response-cache.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
+import { GatewayError } from '../../spec/error.ts'
 import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
@@ -16,6 +17,13 @@ const PurgeRequest = Type.Object(
   {
     model: Type.Optional(
       Type.String({ minLength: 1, maxLength: 512, description: 'Only the responses of this model. Default: all.' }),
+    ),
+    project_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        description: 'Only the responses to this project, in place of `model`. Those with the scope `all` stay.',
+      }),
     ),
   },
   { additionalProperties: false, title: 'CachePurgeRequest' },
@@ -35,6 +43,7 @@ const Size = Type.Object(
 const Purge = Type.Object(
   {
     model: Type.Union([Type.String(), Type.Null()]),
+    project_id: Type.Union([Type.String(), Type.Null()]),
     entries: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
       description:
         'How many were deleted of the database, or of the memory of this process. null: they are in Valkey, where they are not found any more, and go at the end of their time.',
@@ -47,16 +56,18 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
   const readPurge = optionalBodyReader(PurgeRequest, parts)
 
   async function purge(context: Context): Promise<Response> {
-    const { model } = await readPurge(context)
+    const { model, project_id } = await readPurge(context)
+    if (model !== undefined && project_id !== undefined)
+      throw new GatewayError('invalid_value', 'Give "model" or "project_id", not both.', { param: 'project_id' })
     if (model !== undefined && !isModel(model)) throw noSuch('model', model)
-    const { entries = null } = await cache.purge(model, {
+    const { entries = null } = await cache.purge(model ?? project_id, {
       ...originOf(context),
       at_ms: parts.clock.now(),
       action: 'cache.purge',
       object_type: 'cache',
-      object_id: model ?? '',
+      object_id: model ?? project_id ?? '',
     })
-    return Response.json({ model: model ?? null, entries })
+    return Response.json({ model: model ?? null, project_id: project_id ?? null, entries })
   }
 
   return [
@@ -73,12 +84,12 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
     adminRoute(['POST', '/admin/v1/cache/purge', 'operate'], {
       summary: 'Purge the response cache',
       description:
-        'Cached responses, of all models or of one, are used no more: at once by the process that answers, within a second by every other. Responses that are just being made are not cached.',
+        'Cached responses, of all models, of one, or to one project, are used no more: at once by the process that answers, within a second by every other. Responses that are just being made are not cached.',
       request: PurgeRequest,
       body_optional: true,
       example: {},
       response: Purge,
-      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      errors: ['invalid_value', 'object_not_found', 'storage_unavailable', ...BODY_ERRORS],
       handle: purge,
     }),
   ]

@@ -6,8 +6,8 @@ type Bounds = { max_entries: number; max_bytes: number }
 type MemoryEntries = {
   find(key: string, now_ms: number): CachedAnswer | undefined
   put(key: string, entry: CachedAnswer, bounds: Bounds): void
-  /** Removes the entries whose key starts with this text; returns how many there were. */
-  removeStarting(prefix: string): number
+  /** Removes the entries whose key has this text; returns how many there were. */
+  removeWith(part: string): number
   size(): { entries: number; bytes: number }
 }
 
@@ -42,8 +42,8 @@ export function createMemoryEntries(): MemoryEntries {
         remove(oldest)
       }
     },
-    removeStarting(prefix) {
-      const found = [...entries.keys()].filter((key) => key.startsWith(prefix))
+    removeWith(part) {
+      const found = [...entries.keys()].filter((key) => key.includes(part))
       for (const key of found) remove(key)
       return found.length
     },

@@ -5,8 +5,8 @@ import type { AuditDraft } from '../../spec/audit.ts'
 import type { CachedAnswerStore } from '../../store/requests/cache-store.ts'
 
 type Purges = {
-  /** Changes with each purge that concerns the model: part of the keys of its entries, so that older ones are not found. */
-  generationOf(model: string): string
+  /** Changes with each purge that concerns the model or project: part of the keys of its entries, so that older ones are not found. */
+  generationOf(name: string): string
   /** Reads the counts: what was purged since the last time is given to `onPurge`. Rejects where the store does. */
   read(): Promise<void>
   /** Reads them, and starts polling. An unreachable store is logged, and asked again. */
@@ -16,26 +16,26 @@ type Purges = {
 
 type Parts = {
   store: Pick<CachedAnswerStore, 'purges'>
-  /** Undefined: of all models. */
-  onPurge(model: string | undefined): void
+  /** The name of a model, or the id of a project. Undefined: of all. */
+  onPurge(name: string | undefined): void
   clock: Clock
   log: Log
 }
 
-/** With what the names of the entries of a model start; of all: the empty text. */
-export const prefixOf = (model: string | undefined): string => (model === undefined ? '' : `${model}|`)
+/** What the names of the entries of a model or project have; of all: the empty text. */
+export const partOf = (name: string | undefined): string => (name === undefined ? '' : `|${name}|`)
 
 const DELETE_AT_ONCE = 500
 
 /** Counts a purge, and deletes what the database holds; returns how many answers that were. */
 export async function purgeStore(
-  store: Pick<CachedAnswerStore, 'countPurge' | 'deleteStarting'>,
-  model: string | undefined,
+  store: Pick<CachedAnswerStore, 'countPurge' | 'deleteWith'>,
+  name: string | undefined,
   audit?: AuditDraft,
 ): Promise<number> {
-  await store.countPurge(model, audit)
+  await store.countPurge(name, audit)
   for (let deleted = 0; ; ) {
-    const count = await store.deleteStarting(prefixOf(model), DELETE_AT_ONCE)
+    const count = await store.deleteWith(partOf(name), DELETE_AT_ONCE)
     deleted += count
     if (count < DELETE_AT_ONCE) return deleted
   }
@@ -55,7 +55,7 @@ export function createPurges({ store, onPurge, clock, log }: Parts): Purges {
     const now = await store.purges()
     const before = counts
     counts = now
-    for (const [model, count] of now) if (count !== before.get(model)) onPurge(model || undefined)
+    for (const [name, count] of now) if (count !== before.get(name)) onPurge(name || undefined)
   }
 
   async function look(): Promise<void> {
@@ -77,7 +77,7 @@ export function createPurges({ store, onPurge, clock, log }: Parts): Purges {
   }
 
   return {
-    generationOf: (model) => `${counts.get('') ?? 0}.${counts.get(model) ?? 0}`,
+    generationOf: (name) => `${counts.get('') ?? 0}.${counts.get(name) ?? 0}`,
     read: () => next(compare),
     async start() {
       isRunning = true

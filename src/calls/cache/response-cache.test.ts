@@ -12,7 +12,7 @@ const NO_STORE: CachedAnswerStore = {
   deleteExpired: async () => 0,
   countPurge: () => Promise.reject(new Error('the database is down')),
   purges: async () => new Map(),
-  deleteStarting: async () => 0,
+  deleteWith: async () => 0,
   size: async () => ({ entries: 0, bytes: 0 }),
 }
 

@@ -7,7 +7,7 @@ import type { Valkey } from '../../store/engines/valkey.ts'
 import type { CachedAnswer, CachedAnswerStore, CachedVectors } from '../../store/requests/cache-store.ts'
 import { createFlights, type Flight } from './flights.ts'
 import { createMemoryEntries } from './memory-entries.ts'
-import { createPurges, prefixOf, purgeStore } from './purges.ts'
+import { createPurges, partOf, purgeStore } from './purges.ts'
 import { createValkeyEntries } from './valkey-entries.ts'
 import { createVectors, normalized } from './vectors.ts'
 
@@ -25,6 +25,8 @@ export type Miss = {
 export type Lookup = {
   /** Its entries are purged together. */
   model: string
+  /** So are those of a project; absent: others may share the answer, or the caller has none. */
+  project?: string | undefined
   key: string
   ttl_seconds: number
   max_entry_bytes: number
@@ -52,10 +54,10 @@ export type ResponseCache = {
   /** Deletes expired answers of the database. */
   deleteExpired(): Promise<void>
   /**
-   * Removes the answers of one model or of all, also those that are just being made. Takes effect in this process before
+   * Removes the answers of one model, of one project or of all, also those that are just being made. Takes effect in this process before
    * it resolves, and in every other within a second. `audit`: the row that is appended with it.
    */
-  purge(model: string | undefined, audit?: AuditDraft): Promise<Purged>
+  purge(name: string | undefined, audit?: AuditDraft): Promise<Purged>
   /** Of the memory of this process or of the database; Valkey does not say. */
   size(): Promise<CacheSize>
   /** Resolves when it is known what was purged. */
@@ -102,9 +104,9 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
   const [comparing, adding] = [failureLog(log, 'similar responses not read'), failureLog(log, 'vector not written')]
   const purges = createPurges({
     store,
-    onPurge(model) {
-      purged += memory.removeStarting(prefixOf(model))
-      vectors.removeStarting(prefixOf(model))
+    onPurge(name) {
+      purged += memory.removeWith(partOf(name))
+      vectors.removeWith(partOf(name))
     },
     clock,
     log,
@@ -167,10 +169,11 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
     if (placed && !vectorsInDatabase()) vectors.add({ ...placed, key, expires_ms: entry.expires_ms }, bounds)
   }
 
-  /** With the model and its purges in the names of its entries. */
+  /** With the model and the project, and their purges, in the names of its entries. */
   function named(lookup: Lookup): Lookup {
-    const prefix = `${prefixOf(lookup.model)}${purges.generationOf(lookup.model)}|`
-    const { key, semantic } = lookup
+    const { key, semantic, model, project } = lookup
+    const names = project === undefined ? [model] : [model, project]
+    const prefix = `${names.map((name) => partOf(name) + purges.generationOf(name)).join('')}|`
     return {
       ...lookup,
       key: prefix + key,
@@ -259,8 +262,8 @@ export function createResponseCache({ store, valkey, sharedVectors, settings, cl
         if ((await store.deleteExpired(clock.now(), DELETE_AT_ONCE)) < DELETE_AT_ONCE) return
       }
     },
-    async purge(model, audit) {
-      const [before, deleted] = [purged, await purgeStore(store, model, audit)]
+    async purge(name, audit) {
+      const [before, deleted] = [purged, await purgeStore(store, name, audit)]
       await purges.read()
       const { storage } = settings()
       if (storage === 'valkey') return { entries: undefined }

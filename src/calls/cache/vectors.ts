@@ -10,8 +10,8 @@ type Vectors = {
   nearest(partition: string, search: { vector: Float32Array; threshold: number; now_ms: number }): Neighbour | undefined
   /** The response of the key is gone. */
   remove(partition: string, key: string): void
-  /** The responses of the partitions whose name starts with this text are gone. */
-  removeStarting(prefix: string): void
+  /** The responses of the partitions whose name has this text are gone. */
+  removeWith(part: string): void
 }
 
 /** The newest of a partition are compared: with 1536 numbers each, that takes 4 milliseconds, in which nothing else runs. */
@@ -63,8 +63,8 @@ export function createVectors(): Vectors {
       const entry = partitions.get(partition)?.get(key)
       if (entry) drop(entry)
     },
-    removeStarting(prefix) {
-      for (const entry of entries) if (entry.partition.startsWith(prefix)) drop(entry)
+    removeWith(part) {
+      for (const entry of entries) if (entry.partition.includes(part)) drop(entry)
     },
   }
 }

@@ -11,14 +11,14 @@ export type CachedAnswerStore = {
   put(cache_key: string, entry: CachedAnswer, bounds: { max_entries: number; max_bytes: number }): Promise<void>
   /** Deletes at most `limit` expired answers; returns how many it deleted. */
   deleteExpired(now_ms: number, limit: number): Promise<number>
-  /** Counts a purge, of all models or of one, with its row of the audit log in one transaction. */
-  countPurge(model: string | undefined, audit?: AuditDraft): Promise<void>
-  /** How many purges there were, by any process: by model, and of all models under the empty name. */
+  /** Counts a purge, of all or of one model or project, with its row of the audit log in one transaction. */
+  countPurge(name: string | undefined, audit?: AuditDraft): Promise<void>
+  /** How many purges there were, by any process: by model and project, and of all under the empty name. */
   purges(): Promise<Map<string, number>>
   /** How many answers there are, also expired ones, and their bytes. */
   size(): Promise<{ entries: number; bytes: number }>
-  /** Deletes at most `limit` answers whose key starts with this text; returns how many it deleted. */
-  deleteStarting(prefix: string, limit: number): Promise<number>
+  /** Deletes at most `limit` answers whose key has this text; returns how many it deleted. */
+  deleteWith(part: string, limit: number): Promise<number>
 }
 
 /** The most similar vector, with the key of its answer. */

@@ -75,15 +75,15 @@ for (const engine of ENGINES) {
       expect((await audit.page({ limit: 9 })).rows.map(({ action }) => action)).toEqual(['cache.purge', 'cache.purge'])
     })
 
-    it('deletes in batches the answers whose key starts with a text, which is no pattern', async () => {
+    it('deletes in batches the answers whose key has a text, which is no pattern', async () => {
       const { cachedAnswers } = await engine.open()
-      for (const key of ['a_|1', 'a_|2', 'a_|3', 'ab|1', 'A_|1']) await cachedAnswers.put(key, entry(1), WIDE)
-      expect(await cachedAnswers.deleteStarting('a_|', 2)).toBe(2)
-      expect(await cachedAnswers.deleteStarting('a_|', 2)).toBe(1)
-      expect(await cachedAnswers.deleteStarting('%', 2)).toBe(0)
+      for (const key of ['a_|1', 'x|a_|2', 'a_|3', 'ab|1', 'A_|1']) await cachedAnswers.put(key, entry(1), WIDE)
+      expect(await cachedAnswers.deleteWith('a_|', 2)).toBe(2)
+      expect(await cachedAnswers.deleteWith('a_|', 2)).toBe(1)
+      expect(await cachedAnswers.deleteWith('%', 2)).toBe(0)
       expect(await cachedAnswers.find('ab|1', 5)).toBeDefined()
       expect(await cachedAnswers.find('A_|1', 5)).toBeDefined()
-      expect(await cachedAnswers.deleteStarting('', 9)).toBe(2)
+      expect(await cachedAnswers.deleteWith('', 9)).toBe(2)
     })
   })
 }

@@ -6,12 +6,12 @@ import { createStatement } from '../fixed-statements.ts'
 import type { Write } from '../tables.ts'
 import type { CachedAnswerStore } from './cache-store.ts'
 
-/** The row of `revisions` that counts the purges of all models; those of one model are in a row of its own. */
+/** The row of `revisions` that counts the purges of all; those of one model or project are in a row of its own. */
 const NOUN = 'response_cache'
-const OF_MODEL = `${NOUN}:`
+const OF_ONE = `${NOUN}:`
 
 const selectPurges = createStatement(
-  () => `select noun, revision from revisions where noun = ? or substr(noun, 1, ${OF_MODEL.length}) = ?`,
+  () => `select noun, revision from revisions where noun = ? or substr(noun, 1, ${OF_ONE.length}) = ?`,
 )
 
 /** A cache may lose what was written last. */
@@ -50,11 +50,11 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
         return Number(removed?.numDeletedRows ?? 0n)
       }),
 
-    countPurge: (model, audit) =>
+    countPurge: (name, audit) =>
       write(async (rows) => {
         await rows
           .insertInto('revisions')
-          .values({ noun: model === undefined ? NOUN : OF_MODEL + model, revision: 1 })
+          .values({ noun: name === undefined ? NOUN : OF_ONE + name, revision: 1 })
           .onConflict((conflict) =>
             conflict.column('noun').doUpdateSet({ revision: sql<number>`revisions.revision + 1` }),
           )
@@ -63,18 +63,19 @@ export function cachedAnswerStore({ db, write }: Engine): CachedAnswerStore {
       }),
 
     async purges() {
-      const { rows } = await selectPurges<{ noun: string; revision: number }>(db, [NOUN, OF_MODEL])
-      return new Map(rows.map(({ noun, revision }) => [noun.slice(OF_MODEL.length), revision]))
+      const { rows } = await selectPurges<{ noun: string; revision: number }>(db, [NOUN, OF_ONE])
+      return new Map(rows.map(({ noun, revision }) => [noun.slice(OF_ONE.length), revision]))
     },
 
     size: () => sizeOf(db),
 
-    deleteStarting: (prefix, limit) =>
+    deleteWith: (part, limit) =>
       write(async (rows) => {
         const found = rows
           .selectFrom('cached_answers')
           .select('cache_key')
-          .where(sql`substr(cache_key, 1, ${sql.lit(prefix.length)})`, '=', prefix)
+          // In every engine, and by case: LIKE of SQLite ignores it.
+          .where(part === '' ? sql<boolean>`1 = 1` : sql<boolean>`replace(cache_key, ${part}, '') <> cache_key`)
           .limit(limit)
         const [removed] = await rows.deleteFrom('cached_answers').where('cache_key', 'in', found).execute()
         return Number(removed?.numDeletedRows ?? 0n)

@@ -1,6 +1,6 @@
 /** How many responses are cached and where, how often they were used, and their purge. */
 import { useState } from 'react'
-import { useAct, useApi, useMe } from '../../api/hooks.ts'
+import { useAct, useApi, useApiList, useMe } from '../../api/hooks.ts'
 import { useSummary } from '../../api/summary.ts'
 import { share } from '../../lib/format.ts'
 import { hasRight } from '../../shell/page.ts'
@@ -10,6 +10,7 @@ import { Card, Facts, Nothing, Stat, Stats } from '../../ui/display.tsx'
 import { Filters } from '../../ui/filters.tsx'
 import { ModelField } from '../../ui/model-field.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
+import { Combobox } from '../../ui/select.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { TimeRangeSelect, useTimeRange } from '../../ui/time-range.tsx'
 import { Bytes, Count } from '../../ui/values.tsx'
@@ -76,16 +77,20 @@ export function CachePage() {
   )
 }
 
-const ALL = ''
+const NOTHING = { model: '', project_id: '' }
 
 function PurgeButton() {
   const [isOpen, setOpen] = useState(false)
-  const [model, setModel] = useState(ALL)
+  const [{ model, project_id }, setChosen] = useState(NOTHING)
+  const [typed, setTyped] = useState('')
+  const options = { enabled: isOpen, limit: 50, keepPrevious: true }
+  const { rows: projects, hasMore } = useApiList('GET /admin/v1/projects', { query: { q: typed } }, options)
   const purge = useAct('POST /admin/v1/cache/purge', {
     changes: ['GET /admin/v1/cache'],
     done: 'The cache was purged',
     onDone: () => setOpen(false),
   })
+  const project = projects.find((one) => one.project_id === project_id)?.name ?? project_id
   return (
     <>
       <Button icon="trash" onClick={() => setOpen(true)}>
@@ -95,13 +100,31 @@ function PurgeButton() {
         <ConfirmDialog
           open
           onClose={() => setOpen(false)}
-          title={model === ALL ? 'Purge all cached responses?' : `Purge the cached responses of ${model}?`}
+          title={
+            model || project
+              ? `Purge the cached responses ${model ? `of ${model}` : `to ${project}`}?`
+              : 'Purge all cached responses?'
+          }
           act="Purge"
           isBusy={purge.isPending}
-          onConfirm={() => purge.mutate({ body: model === ALL ? {} : { model } })}
+          onConfirm={() => purge.mutate({ body: { ...(model && { model }), ...(project_id && { project_id }) } })}
         >
           <div className="form">
-            <ModelField placeholder="All models" value={model} onChange={setModel} />
+            <ModelField
+              placeholder="All models"
+              value={model}
+              onChange={(value) => setChosen({ ...NOTHING, model: value })}
+            />
+            <Combobox
+              label="Project"
+              help="In place of a model. Responses that all projects share (the scope all) stay."
+              placeholder="All projects"
+              value={project_id}
+              options={projects.map(({ project_id: value, name }) => ({ value, label: name || value }))}
+              onChange={(value) => setChosen({ ...NOTHING, project_id: value })}
+              onSearch={setTyped}
+              hasMore={hasMore}
+            />
             <p>The next request of each kind calls its provider again, and is charged. This cannot be undone.</p>
           </div>
         </ConfirmDialog>
