@@ -34,7 +34,10 @@ async function start(
   return gateway
 }
 
-const KEYS = [{ key: 'first-key-0001', name: 'main' }, { key: 'second-key-0002', name: 'spare', weight: 3 }] // biome-ignore format: one line
+const KEYS = [
+  { key: 'first-key-0001', name: 'main' },
+  { key: 'second-key-0002', name: 'spare', weight: 3 },
+]
 const QUESTION = { model: 'team/fast', messages: [{ role: 'user', content: 'hi' }] }
 
 /** Two providers for one model, the first with two keys. */
@@ -116,7 +119,9 @@ describe('runtime overrides over the admin API', () => {
       new Set(['Bearer first-key-0001']),
     )
     expect((await set(gateway, 'target/one/fast%23main', { weight: 2 })).status).toBe(200)
-    const model = await gateway.read<{ targets: { id: string; weight: number; weight_from: string }[] }>('/models/team/fast') // biome-ignore format: one line
+    const model = await gateway.read<{ targets: { id: string; weight: number; weight_from: string }[] }>(
+      '/models/team/fast',
+    )
     expect(model.targets.map(({ id, weight, weight_from }) => [id, weight, weight_from])).toEqual([
       ['one/fast#main', 2, 'override'],
       ['one/fast#spare', 0, 'override'],
@@ -191,7 +196,9 @@ describe('models and providers of the admin API', () => {
   test('are listed in pages, without secrets', async () => {
     const { settings } = twoProviders()
     const gateway = await start({ ...settings, sandbox: false })
-    const { data, next_cursor } = await gateway.read<{ data: { id: string }[]; next_cursor: string }>('/providers?limit=1') // biome-ignore format: one line
+    const { data, next_cursor } = await gateway.read<{ data: { id: string }[]; next_cursor: string }>(
+      '/providers?limit=1',
+    )
     expect(data.map(({ id }) => id)).toEqual(['one'])
     const rest = await gateway.read<{ data: { id: string }[]; next_cursor: null }>(`/providers?cursor=${next_cursor}`)
     expect([rest.data.map(({ id }) => id), rest.next_cursor]).toEqual([['other'], null])
@@ -256,13 +263,19 @@ test('budgets are listed once a call has counted towards them, in pages', async 
   const { settings } = twoProviders()
   const prices = { input: 1, output: 1 }
   const targets = [{ provider: 'one', model: 'fast' }]
-  const budgets = [{ amount: 5, window: 'month' as const }, { amount: 9, window: 'total' as const }] // biome-ignore format: one line
+  const budgets = [
+    { amount: 5, window: 'month' as const },
+    { amount: 9, window: 'total' as const },
+  ]
   const gateway = await start({ ...settings, budgets, models: { 'team/fast': { targets, prices } } })
   expect(await gateway.read('/budgets')).toEqual({ data: [], next_cursor: null })
   expect((await gateway.chat(QUESTION)).status).toBe(200)
   const first = await gateway.read<{ data: object[]; next_cursor: string }>('/budgets?limit=1')
   const second = await gateway.read<{ data: object[]; next_cursor: null }>(`/budgets?cursor=${first.next_cursor}`)
-  expect([first.data, second.data]).toMatchObject([[{ scope: 'installation', owner: 'the installation', window: 'month', amount: 5 }], [{ scope: 'installation', amount: 9, window_end: null }]]) // biome-ignore format: one line
+  expect([first.data, second.data]).toMatchObject([
+    [{ scope: 'installation', owner: 'the installation', window: 'month', amount: 5 }],
+    [{ scope: 'installation', amount: 9, window_end: null }],
+  ])
   expect(second.next_cursor).toBeNull()
 })
 
@@ -326,7 +339,12 @@ describe('the configuration of the admin API', () => {
     const wrong = await post('apply', 'server: { port: many }')
     expect(await refusal(wrong)).toEqual([400, 'invalid_value'])
     expect(readFileSync(file, 'utf8')).toBe(TEXT)
-    expect(await (await post('apply', next)).json()).toMatchObject({ written: true, file, backup: `${file}.bak`, changes }) // biome-ignore format: one line
+    expect(await (await post('apply', next)).json()).toMatchObject({
+      written: true,
+      file,
+      backup: `${file}.bak`,
+      changes,
+    })
     expect(readFileSync(file, 'utf8')).toBe(next)
     expect(await (await post('apply', next)).json()).toMatchObject({ written: false, changes: [] })
   })

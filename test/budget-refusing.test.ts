@@ -130,7 +130,10 @@ describe('a budget that refuses a call', () => {
     await appended(started)
     await call(started, caller, 1, { max_tokens: 5 })
     const reached = (await eventsOf(started, 3)).filter(({ type }) => type === 'budget.threshold_reached')
-    expect(reached.map(({ data }) => [data.threshold, data.used, data.call_may_cost])).toEqual([[50, 6, undefined], [100, 6, expect.closeTo(5, 6)]]) // biome-ignore format: one line
+    expect(reached.map(({ data }) => [data.threshold, data.used, data.call_may_cost])).toEqual([
+      [50, 6, undefined],
+      [100, 6, expect.closeTo(5, 6)],
+    ])
     expect(reached[1]?.message).toBe('The budget of the token "team" has reached 100 %, with what a call may cost.')
   })
 

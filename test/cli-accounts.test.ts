@@ -162,7 +162,9 @@ describe('token', () => {
       created_at: expect.any(Number),
       last_used_at: null,
     })
-    const told = await gatehouse(`token create --name b --project ${project.project_id} --limit requests_per_day=1 --allow-address 10.0.0.0/8`) // biome-ignore format: one line
+    const told = await gatehouse(
+      `token create --name b --project ${project.project_id} --limit requests_per_day=1 --allow-address 10.0.0.0/8`,
+    )
     expect(told.err).toContain(
       'It may use all models, within requests_per_day=1, only from 10.0.0.0/8; it never expires.',
     )

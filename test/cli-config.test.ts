@@ -33,7 +33,10 @@ describe('gatehouse config', () => {
     const { config, file } = setUp(TEXT)
     const { out, code } = await config('show', '--changed')
     expect(code).toBe(0)
-    const lines = out.trim().split('\n').map((line) => line.split(/ {2,}/)) // biome-ignore format: one line
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/))
     expect(lines).toEqual([
       ['SETTING', 'VALUE', 'FROM'],
       ['providers.acme.base_url', 'https://api.acme.test', `${file}:2`],

@@ -72,7 +72,12 @@ describe('gatehouse route explain', () => {
       writeFileSync(join(cwd, 'request.json'), JSON.stringify(body))
       const { out } = await explain('--body', 'request.json', '--json', ...more)
       const { targets, ...others } = JSON.parse(out)
-      const shown = targets.map(({ target, order, available, reason }: Record<string, unknown>) => [target, order, available, reason]) // biome-ignore format: short
+      const shown = targets.map(({ target, order, available, reason }: Record<string, unknown>) => [
+        target,
+        order,
+        available,
+        reason,
+      ])
       return { shown, targets, ...others }
     }
     const ask = { model: 'house/when', messages: [{ role: 'user', content: 'hi' }] }

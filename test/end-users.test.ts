@@ -83,7 +83,10 @@ test('a form names its end user by its field', async () => {
 test('the header is refused with control characters, and is not sent on; the field of the body is', async () => {
   const vendor = startVendor()
   closing.push(() => vendor.stop())
-  const { gateway } = await start({ providers: { v: { base_url: vendor.url, key: 'vendor-key' } }, models: { 'v/m': {} } }) // biome-ignore format: short
+  const { gateway } = await start({
+    providers: { v: { base_url: vendor.url, key: 'vendor-key' } },
+    models: { 'v/m': {} },
+  })
   const refused = await gateway.chat(chat, { headers: { 'x-gatehouse-user': 'a\tb' } })
   expect([refused.status, (await refused.json()).error]).toEqual([
     400,

@@ -270,7 +270,11 @@ describe('the access log', () => {
     const { one, gateway } = await setUp()
     one.answer(failure(429), failure(500))
     await gateway.chat(QUESTION)
-    const line = gateway.logged().split('\n').find((text) => text.includes('"event":"request"')) ?? '' // biome-ignore format: short
+    const line =
+      gateway
+        .logged()
+        .split('\n')
+        .find((text) => text.includes('"event":"request"')) ?? ''
     expect(JSON.parse(line).attempts.map(({ next }: { next?: string }) => next)).toEqual([
       'other_key',
       'other_target',

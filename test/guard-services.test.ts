@@ -52,11 +52,18 @@ async function start(settings: Settings, ...answers: unknown[]) {
     const response = await gateway.chat({ model: 'v/m', messages: texts.map((content) => ({ role: 'user', content })) })
     return { status: response.status, body: await response.text() }
   }
-  const sent = () => (JSON.parse(vendor.requests.at(-1)?.body ?? '{}').messages ?? []).map((one: { content: string }) => one.content) // biome-ignore format: one line
+  const sent = () =>
+    (JSON.parse(vendor.requests.at(-1)?.body ?? '{}').messages ?? []).map((one: { content: string }) => one.content)
   return { gateway, vendor, asked, ask, sent, arrived: arrived.promise, url }
 }
 
-const entity = (entity_type: string, start: number, end: number) => ({ entity_type, start, end, score: 0.85, analysis_explanation: null }) // biome-ignore format: one line
+const entity = (entity_type: string, start: number, end: number) => ({
+  entity_type,
+  start,
+  end,
+  score: 0.85,
+  analysis_explanation: null,
+})
 
 describe('the format presidio', () => {
   const SETTINGS: Settings = {
@@ -121,7 +128,12 @@ describe('the format azure_text', () => {
 
   it('blocks from severity 4 on, or from that of the guard, and what is on a list', async () => {
     const list = { blocklistName: 'house', blocklistItemId: '1', blocklistItemText: 'x' }
-    const { ask, asked } = await start({ format: 'azure_text', categories: ['Hate'] }, answer(2), answer(4), answer(0, [list])) // biome-ignore format: one line
+    const { ask, asked } = await start(
+      { format: 'azure_text', categories: ['Hate'] },
+      answer(2),
+      answer(4),
+      answer(0, [list]),
+    )
     expect((await ask('Hello')).status).toBe(200)
     expect(asked[0]?.body).toEqual({ text: 'Hello', categories: ['Hate'] })
     expect(asked[0]?.headers.get('ocp-apim-subscription-key')).toBe('k-1')
@@ -202,7 +214,11 @@ describe('the format bedrock', () => {
 describe('the format lakera', () => {
   it('blocks what is flagged by the policy of the project', async () => {
     const metadata = { request_uuid: '1' }
-    const { ask, asked } = await start({ format: 'lakera', project: 'project-1' }, { flagged: false, metadata }, { flagged: true, metadata }) // biome-ignore format: one line
+    const { ask, asked } = await start(
+      { format: 'lakera', project: 'project-1' },
+      { flagged: false, metadata },
+      { flagged: true, metadata },
+    )
     expect((await ask('One', 'Two')).status).toBe(200)
     // Of several messages, it screens the last interaction.
     expect(asked[0]?.body).toEqual({ messages: [{ role: 'user', content: 'One\n\nTwo' }], project_id: 'project-1' })

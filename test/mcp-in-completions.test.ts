@@ -32,7 +32,11 @@ const bodyOf = (more: object, content = 'What is the weather in Paris?') =>
   ({ model: 'sandbox/general', messages: [{ role: 'user', content }], tools: [never], ...more }) as never
 const ask = (more: object = {}, content?: string) =>
   client.chat.completions.create(bodyOf(more, content)) as unknown as Promise<ChatCompletion>
-const refused = (asking: Promise<unknown>) => asking.then(() => undefined, (error: unknown) => error) // biome-ignore format: one line
+const refused = (asking: Promise<unknown>) =>
+  asking.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
 
 describe('a chat completion with tools of an MCP server', () => {
   it('is the last answer, with the usage of all rounds, each charged once', async () => {
@@ -42,7 +46,11 @@ describe('a chat completion with tools of an MCP server', () => {
       return say('It is sunny.')
     }
     const { choices, usage, object } = await ask()
-    expect([object, choices[0]?.finish_reason, choices[0]?.message.tool_calls]).toEqual(['chat.completion', 'stop', undefined]) // biome-ignore format: one list
+    expect([object, choices[0]?.finish_reason, choices[0]?.message.tool_calls]).toEqual([
+      'chat.completion',
+      'stop',
+      undefined,
+    ])
     expect(choices[0]?.message.content).not.toBe('')
     expect([vendor.calls, given]).toEqual([1, expect.anything()])
     await gateway.instance.drain({ deadline_ms: 0 })

@@ -50,7 +50,9 @@ const ask = async ({ gateway }: Setup, isStream: boolean, api = CHAT) => {
   return await response.text()
 }
 const answerOf = (text: string, isStream: boolean) =>
-  isStream ? stream([...[...text].map((content) => chunk({ content })), chunk({}, 'stop'), usageChunk()]) : whole(completion(text)) // biome-ignore format: one line a case
+  isStream
+    ? stream([...[...text].map((content) => chunk({ content })), chunk({}, 'stop'), usageChunk()])
+    : whole(completion(text))
 const toolCall = {
   id: 'c',
   type: 'function' as const,
@@ -117,7 +119,13 @@ describe('a guard of kind schema', () => {
           ? stream([chunk({ content: 'Well. ' }), delta, chunk({}, 'tool_calls')])
           : whole({
               ...completion('x'),
-              choices: [{ index: 0, finish_reason: 'tool_calls', message: { role: 'assistant', content: 'Well. Let me see.', tool_calls: [toolCall] } }], // biome-ignore format: one line
+              choices: [
+                {
+                  index: 0,
+                  finish_reason: 'tool_calls',
+                  message: { role: 'assistant', content: 'Well. Let me see.', tool_calls: [toolCall] },
+                },
+              ],
             }),
       )
       const body = await ask(setup, isStream)
@@ -196,7 +204,9 @@ describe('a guard of kind schema', () => {
   it('sends what precedes a held text at once', async () => {
     const setup = await start({ city: CITY })
     setup.vendor.answer(stream([chunk({ reasoning_content: 'Hm.' }), chunk({ content: FITS }), chunk({}, 'stop')]))
-    const deltas = events(await ask(setup, true)).flatMap(({ choices }) => choices.map(({ delta }: { delta: object }) => delta)) // biome-ignore format: one line
+    const deltas = events(await ask(setup, true)).flatMap(({ choices }) =>
+      choices.map(({ delta }: { delta: object }) => delta),
+    )
     expect(deltas).toMatchObject([{ role: 'assistant' }, { reasoning_content: 'Hm.' }, { content: FITS }])
   })
 

@@ -51,7 +51,9 @@ const MAX_ADDRESS = 64
 
 /** An address must be allowed by all of them. */
 function addressCheck(accounts: readonly (Token | Project)[]): Grant['isAllowedFrom'] {
-  const checks = accounts.flatMap((account) => (account.allowed_addresses ? [networkMatcher(account.allowed_addresses)] : [])) // biome-ignore format: short
+  const checks = accounts.flatMap((account) =>
+    account.allowed_addresses ? [networkMatcher(account.allowed_addresses)] : [],
+  )
   if (checks.length === 0) return undefined
   const isAllowedFrom = rememberAnswers((address) => checks.every((isAllowed) => isAllowed(address)))
   return (address) => address.length <= MAX_ADDRESS && isAllowedFrom(address)

@@ -6,7 +6,14 @@ import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Tokens } from './tokens.ts'
 
-type From = { header(name: string): string | null; params: Record<string, string>; request_id: string; readonly address: string; signal: AbortSignal; access_ends?: number } // biome-ignore format: of a request
+type From = {
+  header(name: string): string | null
+  params: Record<string, string>
+  request_id: string
+  readonly address: string
+  signal: AbortSignal
+  access_ends?: number
+}
 type OAuthParts = { settings(): McpLogin | undefined; tokens: Pick<Tokens, 'playground'>; verify: VerifyAccessToken }
 
 /** Three parts of base64url; no token of the gateway begins with the brace of a header. */

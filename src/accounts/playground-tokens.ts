@@ -35,7 +35,10 @@ export function createPlaygroundTokens({ store, known, add, assertProject, now }
   ): Promise<void> {
     await assertProject(project_id)
     // What it may use is what its project may: the defaults are for tokens that leave the gateway.
-    const { token } = makeToken({ name: name.slice(0, MAX_NAME), project_id, models: ['*'], families: null, expires_at: null }, { defaults: {}, now: now() }) // biome-ignore format: one order
+    const { token } = makeToken(
+      { name: name.slice(0, MAX_NAME), project_id, models: ['*'], families: null, expires_at: null },
+      { defaults: {}, now: now() },
+    )
     await add({ ...token, hash, prefix: PREFIX, playground: actor }, by)
   }
 

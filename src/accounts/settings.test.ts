@@ -44,7 +44,17 @@ describe('settings of a token or a project', () => {
     ],
     [
       'a budget with everything',
-      { budgets: [{ ...budget, time_zone: 'Europe/Berlin', starts_at: 1, thresholds: many(10, (at) => 10 * at + 10), soft: true }] }, // biome-ignore format: one line
+      {
+        budgets: [
+          {
+            ...budget,
+            time_zone: 'Europe/Berlin',
+            starts_at: 1,
+            thresholds: many(10, (at) => 10 * at + 10),
+            soft: true,
+          },
+        ],
+      },
     ],
     ['limits of end users', { end_users: { rate_limits: { requests_per_day: 1 }, budgets: [budget] } }],
     ['no limits of end users', { end_users: {} }],

@@ -65,7 +65,10 @@ function readLabels(labels: AccountSettings['labels']): AccountSettings['labels'
   if (entries.length > MAX_LABELS) throw invalid('labels', `must hold at most ${MAX_LABELS} labels`)
   for (const [key, value] of entries) {
     if (!LABEL.test(key)) {
-      throw invalid('labels', `${JSON.stringify(key)} must be 1 to 63 letters, digits and . _ / -, the first a letter or digit`) // biome-ignore format: one message
+      throw invalid(
+        'labels',
+        `${JSON.stringify(key)} must be 1 to 63 letters, digits and . _ / -, the first a letter or digit`,
+      )
     }
     if (value.length > MAX_LABEL_VALUE) {
       throw invalid(`labels.${key}`, `must have at most ${MAX_LABEL_VALUE} characters; it has ${value.length}`)

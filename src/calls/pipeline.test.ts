@@ -42,7 +42,14 @@ function gateway({
   const events: string[] = []
   const nextSteps: (string | undefined)[] = []
   let logged = ''
-  const log = createLog({ clock, level: 'debug', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const log = createLog({
+    clock,
+    level: 'debug',
+    pretty: false,
+    write: (text) => {
+      logged += text
+    },
+  })
   const subscriber: CallSubscriber = {
     started: ({ family }) => void events.push(`started ${family}`),
     attemptStarted: (
@@ -75,7 +82,14 @@ function gateway({
       return undefined
     },
     router,
-    subscribers: [{ started: () => { throw new Error('a broken subscriber') } }, subscriber], // biome-ignore format: short
+    subscribers: [
+      {
+        started: () => {
+          throw new Error('a broken subscriber')
+        },
+      },
+      subscriber,
+    ],
     gates,
     clock,
     log,

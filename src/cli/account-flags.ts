@@ -82,7 +82,9 @@ export function readAccountFlags(given: Arguments, command: string): AccountChan
   const addresses = given.texts('allow-address')
   return {
     ...(models && { models }),
-    ...(families !== undefined && { families: families === 'all' ? null : (listOf(families) ?? []).map((name) => familyOf(name, fail)) }), // biome-ignore format: short
+    ...(families !== undefined && {
+      families: families === 'all' ? null : (listOf(families) ?? []).map((name) => familyOf(name, fail)),
+    }),
     ...(guards && { guards: guards.includes('none') ? [] : guards }),
     ...(expires_at !== undefined && { expires_at }),
     ...(addresses.length > 0 && { allowed_addresses: addresses.includes('any') ? null : networksOf(addresses, fail) }),
@@ -162,12 +164,16 @@ function networksOf(texts: string[], fail: Fail): string[] {
   return texts.map(
     (text) =>
       canonicalNetwork(text) ??
-      fail('allow-address', `found ${JSON.stringify(text)}, must be like 203.0.113.0/24, 203.0.113.7, 2001:db8::/32, or any`),
-  ) // biome-ignore format: one message
+      fail(
+        'allow-address',
+        `found ${JSON.stringify(text)}, must be like 203.0.113.0/24, 203.0.113.7, 2001:db8::/32, or any`,
+      ),
+  )
 }
 
 function labelOf(text: string, fail: Fail): [string, string | null] {
-  const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? fail('label', `found ${JSON.stringify(text)}, must be like team=search`) // biome-ignore format: short
+  const [, key = '', value = ''] =
+    /^([^=]+)=(.*)$/s.exec(text) ?? fail('label', `found ${JSON.stringify(text)}, must be like team=search`)
   return [key.trim(), value === '' ? null : value]
 }
 
@@ -198,7 +204,10 @@ function budgetOf(text: string, flag: string, fail: Fail): BudgetChange {
   if (amount.trim() === 'none' && options === undefined) return { window, amount: null }
   const number = AMOUNT.test(amount.trim()) ? Number(amount) : Number.NaN
   if (!(number <= MAX_AMOUNT)) {
-    return fail(flag, `found ${JSON.stringify(amount)}, must be an amount from 0 to ${MAX_AMOUNT} with at most 9 decimals, such as 0.25, or none`) // biome-ignore format: one message
+    return fail(
+      flag,
+      `found ${JSON.stringify(amount)}, must be an amount from 0 to ${MAX_AMOUNT} with at most 9 decimals, such as 0.25, or none`,
+    )
   }
   const failOption = (trouble: string) => fail(flag, `${JSON.stringify(text)}: ${trouble}`)
   return { window, amount: number, ...(options !== undefined && { more: budgetOptions(options, failOption) }) }
@@ -221,7 +230,9 @@ function thresholdsOf(text: string, fail: (trouble: string) => never): number[] 
   if (text === 'none') return []
   const numbers = text.split('+').map((part) => (/^\d{1,3}(\.\d{1,3})?$/.test(part) ? Number(part) : Number.NaN))
   const isRight = numbers.length <= 10 && numbers.every((number) => number > 0 && number <= 100)
-  return isRight ? numbers : fail(`thresholds: found ${JSON.stringify(text)}, must be at most 10 percentages such as 50+80+100, or none`) // biome-ignore format: one message
+  return isRight
+    ? numbers
+    : fail(`thresholds: found ${JSON.stringify(text)}, must be at most 10 percentages such as 50+80+100, or none`)
 }
 
 function notOneOf(found: string, allowed: readonly string[]): string {

@@ -16,7 +16,12 @@ export function accountText(account: Token | Project, more: [string, string][] =
     ['end users', [limitsText(end_users.rate_limits), budgetsText(end_users.budgets)].filter(Boolean).join(', ')],
     ['addresses', account.allowed_addresses?.join(', ') ?? ''],
     ['guards', account.guards.join(', ')],
-    ['labels', Object.entries(account.labels).map(([key, value]) => `${key}=${value}`).join(', ')], // biome-ignore format: short
+    [
+      'labels',
+      Object.entries(account.labels)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(', '),
+    ],
     ['created', `${timeText(account.created_at)} UTC`],
     ['expires', account.expires_at === null ? 'never' : `${timeText(account.expires_at)} UTC`],
   ]

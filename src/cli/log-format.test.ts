@@ -52,7 +52,12 @@ describe('a log line on a terminal', () => {
   })
 
   test('is coloured by level and status only where colours are allowed', () => {
-    const line = terminalFormat({ color: true })({ now: NOW, level: 'error', event: 'request', fields: { ...REQUEST, status: 500 } }) // biome-ignore format: one line
+    const line = terminalFormat({ color: true })({
+      now: NOW,
+      level: 'error',
+      event: 'request',
+      fields: { ...REQUEST, status: 500 },
+    })
     expect(line).toContain('\u001b[31merror\u001b[0m')
     expect(line).toContain('\u001b[31m500\u001b[0m')
     expect(plain('request', REQUEST)).not.toContain('\u001b')

@@ -35,13 +35,17 @@ export const GUARD_SERVICES: Record<GuardFormat, Format> = {
     async decide({ config: { language = 'en', categories, threshold, action }, texts }, post) {
       const text = texts.join(SEPARATOR)
       const length = [...text].length
-      const more = { ...(categories && { entities: categories }), ...(threshold !== undefined && { score_threshold: threshold }) } // biome-ignore format: one line
+      const more = {
+        ...(categories && { entities: categories }),
+        ...(threshold !== undefined && { score_threshold: threshold }),
+      }
       const found = listOf(await post({ text, language, ...more }), 'entities').map((one) => ({
         start: numberAt(one, 'start'),
         end: numberAt(one, 'end'),
         type: textAt(one, 'entity_type'),
       }))
-      if (found.some(({ start, end }) => !(start >= 0 && start < end && end <= length))) throw new Error('no place in the text') // biome-ignore format: one line
+      if (found.some(({ start, end }) => !(start >= 0 && start < end && end <= length)))
+        throw new Error('no place in the text')
       if (action !== 'replace') return verdictOf(found.length > 0)
       return found.length === 0 ? PASS : { action: 'replace', texts: withoutSpans(texts, found) }
     },
@@ -64,7 +68,9 @@ export const GUARD_SERVICES: Record<GuardFormat, Format> = {
     keyHeader: azureKey,
     async decide({ texts }, post) {
       const answers = await askPieces(texts, (userPrompt) => post({ userPrompt, documents: [] }))
-      return verdictOf(answers.map((answer) => flagAt(isRecord(answer) && answer.userPromptAnalysis, 'attackDetected')).includes(true)) // biome-ignore format: one line
+      return verdictOf(
+        answers.map((answer) => flagAt(isRecord(answer) && answer.userPromptAnalysis, 'attackDetected')).includes(true),
+      )
     },
   },
 

@@ -31,7 +31,15 @@ describe('the table of tokens', () => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
       return Math.floor((state / 2 ** 32) * below)
     }
-    const blocks: [number, number][] = [[0x20, 0x7e], [0x20, 0x7e], [0xa0, 0x24f], [0x370, 0x52f], [0x4e00, 0x9fff], [0x1f300, 0x1faff], [0x0, 0x2fff]] // biome-ignore format: a row
+    const blocks: [number, number][] = [
+      [0x20, 0x7e],
+      [0x20, 0x7e],
+      [0xa0, 0x24f],
+      [0x370, 0x52f],
+      [0x4e00, 0x9fff],
+      [0x1f300, 0x1faff],
+      [0x0, 0x2fff],
+    ]
     for (let count = 0; count < 3_000; count++) {
       const [low, high] = blocks[random(blocks.length)] ?? [0x20, 0x7e]
       const text = Array.from({ length: random(60) }, () =>

@@ -11,7 +11,14 @@ const answered = (upstream_status: number) => new GatewayError('upstream_auth', 
 function watched(config: Parameters<typeof startHealthMonitor>[0]['config'] = {}) {
   const clock = manualClock()
   let logged = ''
-  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const log = createLog({
+    clock,
+    level: 'info',
+    pretty: false,
+    write: (text) => {
+      logged += text
+    },
+  })
   const seen = { probes: 0, recovered: 0, aborted: 0 }
   let result: Error | 'ok' | 'hangs' = 'ok'
   const monitor = startHealthMonitor({

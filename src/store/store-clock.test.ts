@@ -37,9 +37,20 @@ async function addRows({ tasks, responseRuns }: Store) {
   const running = { deadline_at: START / 1000 + 3_600, sent_at: START / 1000, due_ms: START + 90_000 }
   const callback = { callback_id: 'callback_a', url: 'https://client.test' }
   await tasks.add({ task: blankTask({ ...fields, family, ...running, task_id: 'task_running' }), callback })
-  await tasks.add({ task: blankTask({ ...fields, family, ...running, task_id: 'task_ended' }), callback: { ...callback, callback_id: 'callback_b' } }) // biome-ignore format: short
+  await tasks.add({
+    task: blankTask({ ...fields, family, ...running, task_id: 'task_ended' }),
+    callback: { ...callback, callback_id: 'callback_b' },
+  })
   await tasks.save({ task_id: 'task_ended', fence: 0 }, { status: 'FAILURE', finish_time: START / 1000, due_ms: null })
-  const response = { response_id: 'resp_a', token_id: 't', previous_id: null, created_at: 1, expires_at: 9e9, input: [], response: {} } // biome-ignore format: short
+  const response = {
+    response_id: 'resp_a',
+    token_id: 't',
+    previous_id: null,
+    created_at: 1,
+    expires_at: 9e9,
+    input: [],
+    response: {},
+  }
   await responseRuns.add({ response, request: {}, events: undefined, due_ms: START }, [])
 }
 

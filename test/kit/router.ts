@@ -37,7 +37,14 @@ export function setUp(options: Partial<Target>[] = [{}, {}, {}], random = () => 
   /** Of one model: the same object for each call. */
   const usual: RoutingConfig = {}
   let logged = ''
-  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const log = createLog({
+    clock,
+    level: 'info',
+    pretty: false,
+    write: (text) => {
+      logged += text
+    },
+  })
   const router = createRouter({ clock, log, random })
   const targets = options.map((option, index): Target => {
     const id = option.key === undefined ? 'abc'.charAt(index) : 'v'

@@ -141,7 +141,8 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
     }
     const project = project_id ? await projects.find(project_id) : undefined
     if (!project_id) throw invalid('project_id', `a ${role} needs the project that it is bound to`)
-    if (!project || project.deleted_at !== null) throw invalid('project_id', `there is no project ${JSON.stringify(project_id)}`) // biome-ignore format: one message
+    if (!project || project.deleted_at !== null)
+      throw invalid('project_id', `there is no project ${JSON.stringify(project_id)}`)
   }
 
   const isValid = ({ disabled, expires_at }: StoredAdminToken): boolean =>

@@ -18,7 +18,8 @@ export function highestRole(claim: unknown, roles: OidcConfig['roles']): OidcRol
   if (!isProjectRole(first.role)) return { role: first.role, memberships: [] }
   const byProject = new Map<string, Membership>()
   for (const { role, project: project_id } of sorted) {
-    if (isProjectRole(role) && project_id !== undefined && !byProject.has(project_id)) byProject.set(project_id, { project_id, role }) // biome-ignore format: one rule
+    if (isProjectRole(role) && project_id !== undefined && !byProject.has(project_id))
+      byProject.set(project_id, { project_id, role })
   }
   return { role: first.role, memberships: [...byProject.values()].slice(0, MAX_MEMBERSHIPS) }
 }

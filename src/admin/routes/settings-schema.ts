@@ -12,7 +12,10 @@ export const SettingSchema = Type.Object(
       description: '`***` where it may be a secret, the variable where it is taken from the environment.',
     }),
     source: Type.Object({
-      from: Type.String({ description: '`default`, `file`, `environment`, `command line`, or `earlier file` where the file has changed and was not applied.' }), // biome-ignore format: one sentence
+      from: Type.String({
+        description:
+          '`default`, `file`, `environment`, `command line`, or `earlier file` where the file has changed and was not applied.',
+      }),
       file: Type.Optional(Type.String()),
       line: Type.Optional(Type.Integer({ description: 'From 1.' })),
       name: Type.Optional(Type.String({ description: 'Of the variable or the flag.' })),

@@ -107,7 +107,20 @@ async function world({ installation = [] as Budget[] } = {}) {
       settled,
       held,
     }))
-  return { clock, engine, process, requests, gate, reached, refusing, owners, states, setAway: (value: boolean) => { isAway = value } } // biome-ignore format: short
+  return {
+    clock,
+    engine,
+    process,
+    requests,
+    gate,
+    reached,
+    refusing,
+    owners,
+    states,
+    setAway: (value: boolean) => {
+      isAway = value
+    },
+  }
 }
 
 const DAY = (amount: number, more: Partial<Budget> = {}): Budget => ({ amount, window: 'day', ...more })

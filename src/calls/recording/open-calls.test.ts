@@ -24,11 +24,14 @@ async function setUp() {
   const commits: number[] = []
   const fault = { isAnswerLost: false }
   const closed: string[] = []
-  const ledger = { ...store.ledger, open: async (calls: Parameters<typeof store.ledger.open>[0], lease: { process: string; until_ms: number }) => {
-    commits.push(calls.length)
-    await store.ledger.open(calls, lease)
-    if (fault.isAnswerLost) throw new GatewayError('storage_unavailable', 'The store is away.')
-  } } // biome-ignore format: short
+  const ledger = {
+    ...store.ledger,
+    open: async (calls: Parameters<typeof store.ledger.open>[0], lease: { process: string; until_ms: number }) => {
+      commits.push(calls.length)
+      await store.ledger.open(calls, lease)
+      if (fault.isAnswerLost) throw new GatewayError('storage_unavailable', 'The store is away.')
+    },
+  }
   let processes = 0
   const create = () =>
     createOpenCalls({ store: ledger, process_id: `p${processes++}`, close: (id) => closed.push(id), clock, log })

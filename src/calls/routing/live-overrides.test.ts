@@ -35,7 +35,14 @@ function memoryStore(): OverrideStore & { fail: boolean; reads: number } {
 function setUp(store = memoryStore()) {
   const clock = manualClock()
   let logged = ''
-  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const log = createLog({
+    clock,
+    level: 'info',
+    pretty: false,
+    write: (text) => {
+      logged += text
+    },
+  })
   let applied = 0
   const live = createLiveOverrides({ store, apply: () => void applied++, clock, log })
   const stateOf = () => live.current().stateOf(AT)

@@ -107,7 +107,13 @@ describe('a weight that is set', () => {
   })
 
   test('is shared by the keys of the target as their own weights say', () => {
-    const keys = { weight: 6, shares: [{ name: 'one', weight: 1 }, { name: 'two', weight: 2 }] } // biome-ignore format: short
+    const keys = {
+      weight: 6,
+      shares: [
+        { name: 'one', weight: 1 },
+        { name: 'two', weight: 2 },
+      ],
+    }
     const target = (key: string) => ({ provider: { id: 'v' }, model: 'm', key, weight: key === 'one' ? 2 : 4, keys })
     const weights = (...rows: Override[]) => {
       const { weightOf } = createOverrides(rows)

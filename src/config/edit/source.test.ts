@@ -43,7 +43,10 @@ describe('the configuration in use', () => {
       value: 9000,
       source: { from: 'file', file, line: 2 },
     })
-    expect(setting('server.host')).toMatchObject({ value: '0.0.0.0', source: { from: 'environment', name: 'GATEHOUSE_HOST' } }) // biome-ignore format: one line
+    expect(setting('server.host')).toMatchObject({
+      value: '0.0.0.0',
+      source: { from: 'environment', name: 'GATEHOUSE_HOST' },
+    })
     expect(setting('log_level')?.source).toEqual({ from: 'environment', name: 'GATEHOUSE_LOG' })
     expect(setting('timeouts.connect_seconds')).toMatchObject({ value: 10, source: { from: 'default' } })
     expect(setting('models.acme/large.targets[0].model')?.source).toMatchObject({ from: 'file', line: 9 })
@@ -125,7 +128,13 @@ describe('a proposed file', () => {
     const next = TEXT.replace('9000', '9001')
     expect(await source.apply(next)).toMatchObject({ written: true, backup: `${file}.bak` })
     expect(readFileSync(file, 'utf8')).toBe(next)
-    expect(await source.apply(next)).toEqual({ written: false, backup: null, changes: [], needs_restart: [], emptied: [] }) // biome-ignore format: one line
+    expect(await source.apply(next)).toEqual({
+      written: false,
+      backup: null,
+      changes: [],
+      needs_restart: [],
+      emptied: [],
+    })
     expect(readFileSync(`${file}.bak`, 'utf8')).toBe(TEXT)
   })
 

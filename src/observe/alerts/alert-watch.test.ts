@@ -25,7 +25,14 @@ function setUp(settings: AlertsConfig = {}) {
     free: {} as Record<string, number>,
   }
   let logged = ''
-  const log = createLog({ clock, level: 'warn', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const log = createLog({
+    clock,
+    level: 'warn',
+    pretty: false,
+    write: (text) => {
+      logged += text
+    },
+  })
   const watch = createAlertWatch({
     alerts: { raise: (alert) => void raised.push(alert) },
     router: { states: () => world.states },
@@ -204,7 +211,12 @@ describe('the watch', () => {
 
   it('goes on after a check that failed', async () => {
     const { check, world, lines } = setUp()
-    Object.defineProperty(world, 'models', { get: () => { throw new Error('broken') }, configurable: true }) // biome-ignore format: short
+    Object.defineProperty(world, 'models', {
+      get: () => {
+        throw new Error('broken')
+      },
+      configurable: true,
+    })
     expect(await check()).toEqual([])
     expect(lines()).toContain('the check for alerts failed')
     world.free = { '/data': 0 }

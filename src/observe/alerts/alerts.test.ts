@@ -31,7 +31,14 @@ async function setUp(settings: Mutable = { webhook: { url: 'http://10.0.0.1/hook
     return { status: statuses.shift() ?? 200, headers: new Headers(), body: new Response('').body }
   }) as unknown as GuardedFetch
   let logged = ''
-  const log = createLog({ clock, level: 'info', pretty: false, write: (text) => { logged += text } }) // biome-ignore format: short
+  const log = createLog({
+    clock,
+    level: 'info',
+    pretty: false,
+    write: (text) => {
+      logged += text
+    },
+  })
   const parts = { store: store.alerts, history: store.alertHistory, settings: () => settings, guardedFetch, clock, log }
   const alerts = createAlerts(parts)
   alerts.start()

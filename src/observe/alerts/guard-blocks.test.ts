@@ -8,7 +8,11 @@ function setUp(settings: AlertsConfig = {}) {
   const clock = manualClock()
   clock.advance(60_000 - (clock.now() % 60_000)) // the start of a minute
   const raised: RaisedAlert[] = []
-  const blocked = createGuardBlocks({ alerts: { raise: (alert) => void raised.push(alert) }, settings: () => settings, clock }) // biome-ignore format: one line
+  const blocked = createGuardBlocks({
+    alerts: { raise: (alert) => void raised.push(alert) },
+    settings: () => settings,
+    clock,
+  })
   const times = (count: number, guard = 'house') => {
     for (let n = 0; n < count; n++) blocked(guard)
     return raised.splice(0)

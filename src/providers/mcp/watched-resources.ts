@@ -78,7 +78,11 @@ export function createWatchedResources({ connect, timeout_ms: timeout, clock }: 
       if (watched.get(uri) !== listeners) return await watch(uri, listener)
     } else {
       if (watched.size >= MAX_WATCHED) {
-        throw new GatewayError('rate_limit_exceeded', `Clients have subscribed to ${MAX_WATCHED} resources of this server.`, { retry_after: 60 }) // biome-ignore format: one error
+        throw new GatewayError(
+          'rate_limit_exceeded',
+          `Clients have subscribed to ${MAX_WATCHED} resources of this server.`,
+          { retry_after: 60 },
+        )
       }
       watched.set(uri, new Set([own]))
       try {

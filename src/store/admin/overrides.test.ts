@@ -61,7 +61,9 @@ for (const engine of ENGINES) {
       expect([await overrides.list(), (await audit.page({ limit: 9 })).rows]).toEqual([[], []])
       const draft = { actor: 'a', at_ms: 1, action: 'override.set', object_type: 'target', object_id: TARGET.name }
       await overrides.set(TARGET, { state: 'drained' }, BY, { audit: (states) => ({ ...draft, ...states }) })
-      expect((await audit.page({ limit: 9 })).rows).toMatchObject([{ action: 'override.set', after: { state: 'drained' } }]) // biome-ignore format: one line
+      expect((await audit.page({ limit: 9 })).rows).toMatchObject([
+        { action: 'override.set', after: { state: 'drained' } },
+      ])
     })
 
     test('keeps overrides for the next process', async () => {

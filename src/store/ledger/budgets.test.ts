@@ -181,7 +181,11 @@ for (const kind of ENGINES.filter(({ url }) => url)) {
       const kept = await store.renew('p1', [{ account_key: ann.account_key, start_ms, amount: 0 }], at(NOW + 3_000))
       expect(kept).toHaveLength(3) // what a task takes at the same time is no lost lease
       expect(await store.renew('p1', [], at(NOW + 15_000))).toEqual([{ account_key, start_ms }])
-      expect(await state()).toEqual([[70, 0, 0], [0, 0, 0], [0, 0, 10]]) // biome-ignore format: short
+      expect(await state()).toEqual([
+        [70, 0, 0],
+        [0, 0, 0],
+        [0, 0, 10],
+      ])
     })
 
     it('a dead process keeps its lease until its open calls are recorded as interrupted, and charged', async () => {
