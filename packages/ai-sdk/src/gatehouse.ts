@@ -5,8 +5,17 @@ import {
   OpenAICompatibleEmbeddingModel,
   OpenAICompatibleImageModel,
 } from '@ai-sdk/openai-compatible'
-import type { EmbeddingModelV4, ImageModelV4, LanguageModelV4, ProviderV4, RerankingModelV4 } from '@ai-sdk/provider'
+import type {
+  EmbeddingModelV4,
+  ImageModelV4,
+  LanguageModelV4,
+  ProviderV4,
+  RerankingModelV4,
+  SpeechModelV4,
+  TranscriptionModelV4,
+} from '@ai-sdk/provider'
 import { assertAiVersion } from './ai-version.ts'
+import { createSpeechModel, createTranscriptionModel } from './audio.ts'
 import { ERROR_STRUCTURE } from './errors.ts'
 import { withImageFields, withTopK } from './own-fields.ts'
 import { createRerankingModel } from './reranking-model.ts'
@@ -22,6 +31,10 @@ export interface GatehouseProvider extends ProviderV4 {
   image(modelId: string): ImageModelV4
   reranking(modelId: string): RerankingModelV4
   rerankingModel(modelId: string): RerankingModelV4
+  speech(modelId: string): SpeechModelV4
+  speechModel(modelId: string): SpeechModelV4
+  transcription(modelId: string): TranscriptionModelV4
+  transcriptionModel(modelId: string): TranscriptionModelV4
   video(modelId: string, settings?: TaskSettings): VideoModel
   videoModel(modelId: string, settings?: TaskSettings): VideoModel
   threeD(modelId: string, settings?: TaskSettings): ThreeDModel
@@ -50,6 +63,8 @@ export function createGatehouse(settings: GatehouseSettings = {}): GatehouseProv
   const embedding = (modelId: string) => new OpenAICompatibleEmbeddingModel(modelId, shared('embedding'))
   const image = (modelId: string) => withImageFields(new OpenAICompatibleImageModel(modelId, shared('image')))
   const reranking = (modelId: string) => createRerankingModel({ connection, modelId })
+  const speech = (modelId: string) => createSpeechModel({ connection, modelId })
+  const transcription = (modelId: string) => createTranscriptionModel({ connection, modelId })
   const video = (modelId: string, own?: TaskSettings) =>
     createVideoModel({ connection, modelId, rules: rulesOf(settings.tasks, own) })
   const threeD = (modelId: string, own?: TaskSettings) => {
@@ -66,6 +81,10 @@ export function createGatehouse(settings: GatehouseSettings = {}): GatehouseProv
     image,
     rerankingModel: reranking,
     reranking,
+    speechModel: speech,
+    speech,
+    transcriptionModel: transcription,
+    transcription,
     videoModel: video,
     video,
     threeD,

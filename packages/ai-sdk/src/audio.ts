@@ -1,0 +1,106 @@
+/** Speech and transcription for the AI SDK. */
+import type { SpeechModelV4, TranscriptionModelV4 } from '@ai-sdk/provider'
+import {
+  convertBase64ToUint8Array,
+  createBinaryResponseHandler,
+  createJsonErrorResponseHandler,
+  createJsonResponseHandler,
+  mediaTypeToExtension,
+  postFormDataToApi,
+  postJsonToApi,
+} from '@ai-sdk/provider-utils'
+import { z } from 'zod/v4'
+import { ERROR_STRUCTURE } from './errors.ts'
+import { ownFields } from './http.ts'
+import { type Connection, lowercased, PROVIDER } from './settings.ts'
+
+type ModelParts = { connection: Connection; modelId: string }
+type CallParts = { headers?: Record<string, string | undefined>; abortSignal?: AbortSignal }
+
+/** Where a call goes, and how it is refused. */
+const callTo = async (path: string, { connection }: ModelParts, { headers, abortSignal }: CallParts) => ({
+  url: connection.url(path),
+  headers: { ...(await connection.headers()), ...lowercased(headers) },
+  fetch: connection.fetch,
+  failedResponseHandler: createJsonErrorResponseHandler(ERROR_STRUCTURE),
+  ...(abortSignal === undefined ? {} : { abortSignal }),
+})
+
+const responseOf = (modelId: string, headers: Record<string, string> | undefined) => ({
+  timestamp: new Date(),
+  modelId,
+  ...(headers === undefined ? {} : { headers }),
+})
+
+/** The gateway requires a voice; that of OpenAI's own examples. */
+const DEFAULT_VOICE = 'alloy'
+
+export function createSpeechModel(parts: ModelParts): SpeechModelV4 {
+  const { modelId } = parts
+  return {
+    specificationVersion: 'v4',
+    provider: `${PROVIDER}.speech`,
+    modelId,
+    async doGenerate(options) {
+      const { text, voice = DEFAULT_VOICE, outputFormat, instructions, speed, language, providerOptions } = options
+      const own = ownFields(providerOptions)
+      const { value, responseHeaders } = await postJsonToApi({
+        ...(await callTo('/audio/speech', parts, options)),
+        body: { input: text, voice, response_format: outputFormat, instructions, speed, ...own, model: modelId },
+        successfulResponseHandler: createBinaryResponseHandler(),
+      })
+      const details = 'The language is that of the text.'
+      return {
+        audio: value,
+        warnings: language === undefined ? [] : [{ type: 'unsupported', feature: 'language', details }],
+        response: responseOf(modelId, responseHeaders),
+      }
+    },
+  }
+}
+
+const Transcript = z.object({
+  text: z.string(),
+  language: z.string().nullish(),
+  duration: z.number().nullish(),
+  segments: z.array(z.object({ text: z.string(), start: z.number(), end: z.number() })).nullish(),
+})
+
+export function createTranscriptionModel(parts: ModelParts): TranscriptionModelV4 {
+  const { modelId } = parts
+  return {
+    specificationVersion: 'v4',
+    provider: `${PROVIDER}.transcription`,
+    modelId,
+    async doGenerate(options) {
+      const { audio, mediaType, timestampGranularities: times, providerOptions } = options
+      const fields = {
+        // Not every model has times, so they are asked for only where they are wanted.
+        ...(times?.length ? { response_format: 'verbose_json', timestamp_granularities: times } : {}),
+        ...ownFields(providerOptions),
+        model: modelId,
+      }
+      const formData = new FormData()
+      for (const [name, value] of Object.entries(fields)) {
+        for (const one of Array.isArray(value) ? value : [value]) {
+          formData.append(Array.isArray(value) ? `${name}[]` : name, String(one))
+        }
+      }
+      const bytes = typeof audio === 'string' ? convertBase64ToUint8Array(audio) : new Uint8Array(audio)
+      formData.append('file', new File([bytes], `audio.${mediaTypeToExtension(mediaType)}`, { type: mediaType }))
+      const { value, responseHeaders } = await postFormDataToApi({
+        ...(await callTo('/audio/transcriptions', parts, options)),
+        formData,
+        successfulResponseHandler: createJsonResponseHandler(Transcript),
+      })
+      return {
+        text: value.text,
+        segments: (value.segments ?? []).map(({ text, start, end }) => ({ text, startSecond: start, endSecond: end })),
+        language: value.language ?? undefined,
+        durationInSeconds: value.duration ?? undefined,
+        warnings: [],
+        response: responseOf(modelId, responseHeaders),
+      }
+    },
+  }
+}
