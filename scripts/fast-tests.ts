@@ -82,7 +82,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/limited-token.test.ts': 4,
   'test/listen.test.ts': 11,
   'test/matrix.test.ts': 25,
-  'test/mcp-agents.test.ts': 15, // starts real coding agents, where they are installed
+  'test/mcp-agents.test.ts': 40, // starts real coding agents, where they are installed
   'test/mcp-conformance.test.ts': 28, // starts programs, where they are installed
   'test/mcp-transports.test.ts': 15, // starts programs
   'test/narrow-token.test.ts': 7,
