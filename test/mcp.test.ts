@@ -1,5 +1,6 @@
 /** The MCP gateway as clients of the official SDK see it, with the built-in server. */
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
+import { DEFAULT_MCP } from '../src/config/config.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { BEFORE, CURRENT, mcpClient } from './kit/mcp.ts'
@@ -139,6 +140,27 @@ describe('/mcp over HTTP', () => {
     const readable = headers.get('access-control-expose-headers')?.split(', ') ?? []
     expect([headers.has('mcp-session-id'), readable.includes('mcp-session-id')]).toEqual([true, true])
     expect((await open.call('/mcp', { json, headers: { origin: 'https://other.example' } })).status).toBe(403)
+  })
+
+  it('keeps no more sessions of a token than it may have, also where they are opened at once', async () => {
+    await using few = await startGateway({ mcp: { ...DEFAULT_MCP, max_token_sessions: 2 } })
+    const params = { protocolVersion: BEFORE, capabilities: {}, clientInfo: { name: 'many', version: '1' } }
+    const json = { jsonrpc: '2.0', id: 1, method: 'initialize', params }
+    const ids = await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const opened = await few.call('/mcp', { json })
+        await opened.text()
+        return opened.headers.get('mcp-session-id') ?? ''
+      }),
+    )
+    const statuses: number[] = []
+    for (const id of ids) {
+      const headers = { 'mcp-session-id': id, 'mcp-protocol-version': BEFORE }
+      const answer = await few.call('/mcp', { json: { jsonrpc: '2.0', id: 2, method: 'ping' }, headers })
+      await answer.text()
+      statuses.push(answer.status)
+    }
+    expect(statuses.toSorted()).toEqual([200, 200, 404, 404, 404, 404])
   })
 
   it('returns 404 for an unknown server, 400 for a batch and for what is no JSON', async () => {

@@ -68,11 +68,16 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
     clock.after(SWEEP_MILLISECONDS, sweep)
   }
 
+  /** Closes the oldest ones of a token, so that it has no more than `most`. */
+  function limitOwn(token_id: string, most: number): void {
+    const own = [...sessions.values()].filter((one) => one.token_id === token_id)
+    const oldest = own.toSorted((a, b) => a.used_at - b.used_at)
+    for (const session of oldest.slice(0, Math.max(0, own.length - most))) remove(session)
+  }
+
   function makePlace(token_id: string): void {
     const { max_sessions, max_token_sessions } = settings()
-    const own = [...sessions.values()].filter((one) => one.token_id === token_id)
-    const oldest = own.toSorted((a, b) => a.used_at - b.used_at)[0]
-    if (oldest && own.length >= max_token_sessions) remove(oldest)
+    limitOwn(token_id, max_token_sessions - 1)
     if (sessions.size < max_sessions) return
     throw new GatewayError('server_is_overloaded', 'The gateway has too many MCP sessions open; try again later.', {
       retry_after: 60,
@@ -96,6 +101,8 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
         sessionIdGenerator: () => `mcp_${randomAlphanumerics(32)}`,
         onsessioninitialized(id) {
           sessions.set(id, { id, token_id, scope, server, transport, events, used_at: clock.steady(), open: 0 })
+          // Others may have been opened at the same time.
+          limitOwn(token_id, settings().max_token_sessions)
           watch()
         },
         onsessionclosed(id) {
