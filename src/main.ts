@@ -23,6 +23,7 @@ const COMMANDS: Commands = {
   usage: { summary: 'show what was used, and what it cost', load: () => import('./cli/commands/usage.ts') },
   budget: { summary: 'show budgets, and add credit', load: () => import('./cli/commands/budget.ts') },
   batch: { summary: 'list, show and cancel batches', load: () => import('./cli/commands/batch.ts') },
+  file: { summary: 'list, show and delete files of clients', load: () => import('./cli/commands/file.ts') },
   cache: { summary: 'purge the response cache', load: () => import('./cli/commands/cache.ts') },
   ledger: { summary: 'check that the ledger adds up', load: () => import('./cli/commands/ledger.ts') },
   store: {

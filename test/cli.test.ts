@@ -194,11 +194,11 @@ describe('help and invalid arguments', () => {
   test.each([
     [
       ['chek'],
-      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, admin, data, audit, task, requests, usage, budget, batch, cache, ledger, store, backup, restore, migrate, models, prices, target, mcp, route, health, check, import, config, diagnostics, completion, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "chek"; did you mean "check"? (commands: serve, token, project, admin, data, audit, task, requests, usage, budget, batch, file, cache, ledger, store, backup, restore, migrate, models, prices, target, mcp, route, health, check, import, config, diagnostics, completion, version)\nSee: gatehouse --help\n',
     ],
     [
       ['help', 'zzz'],
-      'gatehouse: unknown command "zzz" (commands: serve, token, project, admin, data, audit, task, requests, usage, budget, batch, cache, ledger, store, backup, restore, migrate, models, prices, target, mcp, route, health, check, import, config, diagnostics, completion, version)\nSee: gatehouse --help\n',
+      'gatehouse: unknown command "zzz" (commands: serve, token, project, admin, data, audit, task, requests, usage, budget, batch, file, cache, ledger, store, backup, restore, migrate, models, prices, target, mcp, route, health, check, import, config, diagnostics, completion, version)\nSee: gatehouse --help\n',
     ],
     [
       ['check', '--shema'],

@@ -1,7 +1,7 @@
 /** The admin API of a running gateway, as commands use it. */
 import { isLoopbackHost } from '../kit/address.ts'
 import { isRecord } from '../kit/json.ts'
-import type { Arguments } from './arguments.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
 type Sent = { method?: string; body?: unknown; if_match?: string }
@@ -114,6 +114,17 @@ export function createAdminApi(send: (path: string, init: RequestInit) => Promis
   }
 
   return { call, some, all: async (path) => (await some(path, { limit: Number.POSITIVE_INFINITY })).rows }
+}
+
+const DEFAULT_LIMIT = 50
+const MAX_LISTED = 1_000
+
+/** Of `--limit`: how many rows a list shows. Throws UsageError. */
+export function readLimit(command: string, text: string | undefined): number {
+  if (text === undefined) return DEFAULT_LIMIT
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LISTED) return limit
+  throw new UsageError(command, `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MAX_LISTED}`)
 }
 
 /** A path with these values in its query, but for those that are undefined. */

@@ -34,3 +34,6 @@ export const bold = (terminal: Terminal, text: string): string => (terminal.colo
 export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text)
 
 export const json = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+/** A time of the store, in unix seconds. */
+export const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`

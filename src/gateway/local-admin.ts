@@ -4,6 +4,7 @@ import { auditRoutes } from '../admin/routes/audit-log.ts'
 import { adminBatchRoutes } from '../admin/routes/batches.ts'
 import { adminBudgetRoutes } from '../admin/routes/budgets.ts'
 import { cacheRoutes } from '../admin/routes/cache.ts'
+import { adminFileRoutes } from '../admin/routes/files.ts'
 import { mcpToolRoutes } from '../admin/routes/mcp-tools.ts'
 import { overrideRoutes } from '../admin/routes/overrides.ts'
 import { requestRoutes } from '../admin/routes/requests.ts'
@@ -13,7 +14,7 @@ import { purgeStore } from '../calls/cache/purges.ts'
 import { createLiveOverrides } from '../calls/routing/live-overrides.ts'
 import { type Config, DEFAULT_LEDGER, DEFAULT_SERVER } from '../config/config.ts'
 import { createApp } from '../http/app.ts'
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
 import { readContents } from '../observe/requests/contents-log.ts'
 import { createRequestReader } from '../observe/requests/request-reader.ts'
@@ -58,6 +59,13 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
   const size = async () => ({ storage: 'database' as const, ...(await store.cachedAnswers.size()) })
   const { tokens, projects, budgets, tasks, webhooks } = store
   const parts = { settings, clock }
+  const files: Parameters<typeof adminFileRoutes>[0]['files'] = {
+    // A gateway that runs, or the next one, removes its bytes.
+    remove: async (file_id, { token_id }) => void (await store.files.hide(file_id, unixSeconds(clock), token_id)),
+    async open() {
+      throw new Error('a command on the store reads no contents of files')
+    },
+  }
   const budgetSettings = () => config ?? { budgets: [], tokens: {} }
   const app = createApp({
     routes: [
@@ -73,6 +81,7 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
       }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),
       ...adminBatchRoutes({ batches: store.batches, clock }),
+      ...adminFileRoutes({ fileRows: store.files, files, audit, clock }),
       ...adminUsageRoutes({ clock, ledger, max_rows: Number.MAX_SAFE_INTEGER - 1 }),
     ],
     async admitAdmin(context) {

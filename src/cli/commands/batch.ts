@@ -1,9 +1,8 @@
 /** `gatehouse batch`: lists, shows and cancels batches, whether or not a gateway is running. */
 import type { AdminBatch } from '../../admin/routes/batches.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP, pathWith } from '../admin-api.ts'
-import { UsageError } from '../arguments.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { API_OPTIONS_HELP, pathWith, readLimit } from '../admin-api.ts'
+import { json, type Terminal, timeOf } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse batch <list | show | cancel> [options]
 
@@ -38,16 +37,13 @@ const ACTIONS: Record<string, Action> = {
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'batch', help: HELP, actions: ACTIONS }, args, terminal)
 
-const DEFAULT_LIMIT = 50
-const MAX_LISTED = 1_000
-
 async function list({ given, api, tokens, terminal }: Work): Promise<number> {
   const which = given.text('token')
   const path = pathWith('/batches', {
     status: given.text('status'),
     token_id: which === undefined ? undefined : (await tokens.choose(which)).token_id,
   })
-  const page = await api.some(path, { limit: readLimit(given.text('limit')), after: undefined })
+  const page = await api.some(path, { limit: readLimit('batch list', given.text('limit')), after: undefined })
   const batches = page.rows as AdminBatch[]
   if (given.has('json')) terminal.out(json({ batches, has_more: page.next !== undefined }))
   else if (batches.length === 0) terminal.out('There are no such batches.\n')
@@ -64,8 +60,6 @@ const lineOf = ({ batch_id, status, lines, endpoint, created_at }: AdminBatch): 
     endpoint.padEnd(22),
     timeOf(created_at),
   ].join('  ')
-
-const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 
 async function show({ given, api, terminal }: Work): Promise<number> {
   const batch = (await api.call(`/batches/${encodeURIComponent(given.positionals[0] ?? '')}`)).body as AdminBatch
@@ -90,11 +84,4 @@ async function cancel({ given, api, terminal }: Work): Promise<number> {
   if (given.has('json')) terminal.out(json({ batch }))
   else terminal.out(`The batch ${batch.batch_id} is ${batch.status}.\n`)
   return 0
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_LIMIT
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LISTED) return limit
-  throw new UsageError('batch list', `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MAX_LISTED}`)
 }

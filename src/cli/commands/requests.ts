@@ -2,7 +2,7 @@
 import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
 import type { RequestView } from '../../observe/requests/request-view.ts'
 import { runWork, type Work } from '../accounts.ts'
-import { API_FLAGS, API_OPTIONS_HELP, pathWith } from '../admin-api.ts'
+import { API_FLAGS, API_OPTIONS_HELP, pathWith, readLimit } from '../admin-api.ts'
 import { type FlagTable, readCommand, UsageError } from '../arguments.ts'
 import { table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
@@ -50,8 +50,6 @@ Commands:
       --contents         with its recorded prompt and response, decrypted with GATEHOUSE_CONTENTS_KEY
 `
 
-const DEFAULT_LIMIT = 50
-const MAX_LISTED = 1_000
 /** Some three years: rows are kept for less. */
 const ALL_DAYS = 1_000
 const COMMAND = 'requests'
@@ -80,7 +78,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
       throw new UsageError(COMMAND, `--${flagOf(name)}: ${rule}, found ${JSON.stringify(given.text(flagOf(name)))}`)
     },
   )
-  const page = { from, to, limit: readLimit(given.text('limit')), after: given.text('after') }
+  const page = { from, to, limit: readLimit(COMMAND, given.text('limit')), after: given.text('after') }
   return runWork(COMMAND, { run: (work) => search(work, page) }, { given, terminal })
 }
 
@@ -116,13 +114,6 @@ async function accountsIn({ given, tokens, projects }: Work): Promise<{ token?: 
   const named = (await projects.list()).find(({ name }) => name === project)
   if (!named) throw new UsageError(COMMAND, `there is no project ${JSON.stringify(project)}`)
   return { ...found, project: named.project_id }
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_LIMIT
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LISTED) return limit
-  throw new UsageError(COMMAND, `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MAX_LISTED}`)
 }
 
 function textOf(data: readonly RequestView[]): string {

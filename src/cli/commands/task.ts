@@ -6,10 +6,10 @@ import { systemClock } from '../../kit/clock.ts'
 import { nearest } from '../../kit/nearest.ts'
 import { isEndedStatus, readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP, GatewayRefusal, pathWith } from '../admin-api.ts'
+import { API_OPTIONS_HELP, GatewayRefusal, pathWith, readLimit } from '../admin-api.ts'
 import { type Arguments, UsageError } from '../arguments.ts'
 import { type ListedTask, type ShownTask, taskTable, taskText } from '../task-text.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { json, type Terminal, timeOf } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse task <list | show | cancel | resume | retry-delivery> [options]
 
@@ -54,13 +54,10 @@ const ACTIONS: Record<string, Action> = {
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
   runAction({ command: 'task', help: HELP, actions: ACTIONS }, args, terminal)
 
-const DEFAULT_LIMIT = 50
-const MAX_LISTED = 1_000
-
 async function list(work: Work): Promise<number> {
   const { given, api, tokens, terminal } = work
   const [status, which, after] = [given.text('status'), given.text('token'), given.text('after')]
-  const limit = readLimit(given.text('limit'))
+  const limit = readLimit('task list', given.text('limit'))
   const path = pathWith('/tasks', {
     status: status === undefined ? undefined : readStatuses(status).join(','),
     token_id: which === undefined ? undefined : (await tokens.choose(which)).token_id,
@@ -173,8 +170,6 @@ function resumedText(
   return `Task ${task_id} stays ${status} (${fail_code}); its state at ${provider} is polled again.${again}\n`
 }
 
-const timeOf = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
-
 function readStatuses(text: string): TaskStatus[] {
   const { statuses, unknown } = readTaskStatuses(text)
   if (unknown === undefined) return statuses
@@ -183,13 +178,6 @@ function readStatuses(text: string): TaskStatus[] {
   const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
   const found = JSON.stringify(unknown)
   throw new UsageError('task list', `--status: found ${found}, must be one of ${known.join(', ')}${hint}`)
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_LIMIT
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LISTED) return limit
-  throw new UsageError('task list', `--limit: found ${JSON.stringify(text)}, must be a number from 1 to ${MAX_LISTED}`)
 }
 
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400 }

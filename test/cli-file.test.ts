@@ -1,0 +1,48 @@
+/** `gatehouse file` and `gatehouse batch` on the store, beside a gateway that serves its clients. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run as runBatch } from '../src/cli/commands/batch.ts'
+import { run as runFile } from '../src/cli/commands/file.ts'
+import { chatLine, createBatch, endOf, openai } from './kit/batches.ts'
+import { manualClock } from './kit/clock.ts'
+import { startGateway } from './kit/gateway.ts'
+import { collectingTerminal } from './kit/terminal.ts'
+
+test('files are listed, shown and deleted on the store, as batches are listed and shown', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-cli-file-'))
+  try {
+    await using gateway = await startGateway(
+      {},
+      { clock: manualClock(Date.now()), store_url: `sqlite:${join(directory, 'gatehouse.db')}` },
+    )
+    const gatehouse = async (run: typeof runFile, ...args: string[]) => {
+      const environment = { GATEHOUSE_DISCOVER: 'off', GATEHOUSE_DATA_DIR: directory }
+      const { terminal, printed } = collectingTerminal({ cwd: directory, environment })
+      return run(args, terminal).then(
+        () => printed.out,
+        (thrown: Error) => thrown.message,
+      )
+    }
+    const client = openai(gateway)
+    const batch = await endOf(gateway, client, (await createBatch(client, [chatLine('a')])).id)
+    expect(await gatehouse(runBatch, 'list')).toStartWith(`${batch.id}  completed`)
+    expect(await gatehouse(runBatch, 'show', batch.id)).toContain('1 succeeded, 0 errored')
+    const input = batch.input_file_id
+    const listed = (await gatehouse(runFile, 'list')).split('\n')
+    expect(listed[0]).toStartWith(`${batch.output_file_id}  batch_output`)
+    expect(listed[1]).toStartWith(`${input}  batch `)
+    expect(JSON.parse(await gatehouse(runFile, 'list', '--limit', '1', '--json'))).toMatchObject({ has_more: true })
+    expect(await gatehouse(runFile, 'list', '--purpose', 'user_data')).toBe('There are no such files.\n')
+    expect(await gatehouse(runFile, 'list', '--purpose', 'fine-tune')).toContain('"purpose" must be one of')
+    expect(await gatehouse(runFile, 'list', '--limit', '1001')).toContain('must be a number from 1 to 1000')
+    expect(await gatehouse(runFile, 'show', input)).toContain('"lines.jsonl"\n  token ')
+    expect(await gatehouse(runFile, 'delete', input)).toBe(`The file ${input} is deleted.\n`)
+    expect(await gatehouse(runFile, 'delete', input)).toBe(`There is no file "${input}".`)
+    const message = await client.files.retrieve(input).catch((thrown: Error) => thrown.message)
+    expect(message).toContain('No such file')
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
