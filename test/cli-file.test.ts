@@ -30,9 +30,9 @@ test('files are listed, shown and deleted on the store, as batches are listed an
     expect(await gatehouse(runBatch, 'list')).toStartWith(`${batch.id}  completed`)
     expect(await gatehouse(runBatch, 'show', batch.id)).toContain('1 succeeded, 0 errored')
     const input = batch.input_file_id
-    const listed = (await gatehouse(runFile, 'list')).split('\n')
-    expect(listed[0]).toStartWith(`${batch.output_file_id}  batch_output`)
-    expect(listed[1]).toStartWith(`${input}  batch `)
+    const listed = await gatehouse(runFile, 'list')
+    expect(listed).toContain(`${batch.output_file_id}  batch_output`)
+    expect(listed).toContain(`${input}  batch  `)
     expect(JSON.parse(await gatehouse(runFile, 'list', '--limit', '1', '--json'))).toMatchObject({ has_more: true })
     expect(await gatehouse(runFile, 'list', '--purpose', 'user_data')).toBe('There are no such files.\n')
     expect(await gatehouse(runFile, 'list', '--purpose', 'fine-tune')).toContain('"purpose" must be one of')

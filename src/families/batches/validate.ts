@@ -1,5 +1,6 @@
 /** Checks the input of a batch before any line is called: which endpoints there are, and what is wrong with each line. */
 import { isRecord } from '../../kit/json.ts'
+import { createTextSet } from '../../kit/text-set.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -70,7 +71,7 @@ export function createLineCheck({
   catalogue,
   checks_models = true,
 }: CheckParts): LineCheck {
-  const seen = new Set<string>()
+  const seen = createTextSet()
   const refused = new Set<string | null>()
   let endpoint = given
   let hasNative = false
@@ -114,7 +115,7 @@ export function createLineCheck({
     if (custom_id === undefined || custom_id === null) return missing('custom_id')
     if (typeof custom_id !== 'string' || !MOST[api].custom_id.test(custom_id))
       return invalid(`"custom_id" must be ${MOST[api].rule}.`, 'custom_id')
-    if (!seen.has(custom_id)) return undefined
+    if (seen.add(custom_id)) return undefined
     const message = `The custom_id "${custom_id}" stands in an earlier line too.`
     return { code: 'duplicate_custom_id', message, param: 'custom_id' }
   }
@@ -144,11 +145,7 @@ export function createLineCheck({
         (api === 'openai' ? targetProblem(value) : undefined) ??
         (body === undefined ? missing(body_name) : undefined) ??
         (isRecord(body) ? bodyProblem(body) : invalid(`"${body_name}" must be an object.`, body_name))
-      const { custom_id } = value
-      // One of another form is a problem already, and may be long.
-      if (typeof custom_id === 'string' && MOST[api].custom_id.test(custom_id) && seen.size < MOST[api].lines)
-        seen.add(custom_id)
-      return problem ?? String(custom_id)
+      return problem ?? String(value.custom_id)
     },
     hasNative: () => hasNative,
     model() {
