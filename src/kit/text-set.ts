@@ -3,7 +3,7 @@
 const FIRST_PLACES = 1_024
 const [LOW_SEED, HIGH_SEED] = crypto.getRandomValues(new Uint32Array(2)) as unknown as [number, number]
 
-export type TextSet = {
+type TextSet = {
   /** False: it was added before. Of 50,000 texts two are taken for one in one of 10^10 sets, and nobody knows which. */
   add(text: string): boolean
 }
