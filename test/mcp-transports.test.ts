@@ -46,7 +46,7 @@ describe('a program', () => {
   const program: McpServerConfig = {
     command: process.execPath,
     args: [join(import.meta.dir, 'kit/mcp-program.ts')],
-    env: { MY_KEY: 'a-secret-of-the-program' },
+    env: { MY_KEY: 'a-secret-of-the-program', MODE: 'production' },
     call_seconds: 5,
     max_result_bytes: 1_000_000,
   }
@@ -59,13 +59,15 @@ describe('a program', () => {
     const names = Object.keys(JSON.parse(text) as object)
     expect(names).toContain('MY_KEY')
     expect(text).not.toContain('secret-of-the-gateway')
-    const known = ['MY_KEY', 'HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER']
+    expect(text).toContain('"MODE":"production"')
+    expect(text).not.toContain('a-secret-of-the-program')
+    const known = ['MY_KEY', 'MODE', 'HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER']
     expect(names.filter((name) => !known.includes(name) && !/^(BUN|_|PWD|OLDPWD|SHLVL)/.test(name))).toEqual([])
   })
 
   it('has its lines logged without its secrets', async () => {
     await call(await open(program), 'process')
-    expect(gateway?.logged()).toContain('started with ***')
+    expect(gateway?.logged()).toContain('started with [redacted]')
     expect(gateway?.logged()).not.toContain('a-secret-of-the-program')
   })
 

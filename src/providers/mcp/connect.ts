@@ -27,7 +27,7 @@ type ConnectParts = {
   config: McpServerConfig | undefined
   limits: UpstreamLimits
   /** Removes the secrets of the server from its responses. */
-  transport: Transport
+  transport: Transport & { scrub(text: string): string }
   version: string
   clock: Clock
   log: Log
@@ -148,16 +148,33 @@ const MAX_LINES = 20
 const MAX_LINE_CHARACTERS = 300
 
 /** Its environment is that of the SDK: PATH, HOME and a few more, never a secret of the gateway. */
-async function program(command: string, { name, config, limits, log }: ConnectParts): Promise<McpTransport> {
+async function program(command: string, { name, config, limits, transport, log }: ConnectParts): Promise<McpTransport> {
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
   const { args = [], env = {} } = config ?? {}
   const child = new StdioClientTransport({ command, args, env, stderr: 'pipe', maxBufferSize: limits.max_bytes })
-  const secrets = Object.values(env).filter((value) => value.length >= 8)
   let lines = 0
   child.stderr?.on('data', (bytes: Buffer) => {
     if (lines++ >= MAX_LINES) return
-    const text = secrets.reduce((line, secret) => line.replaceAll(secret, '***'), bytes.toString('utf8'))
+    const text = transport.scrub(bytes.toString('utf8'))
     log.info('mcp program wrote', { server: name, text: text.slice(0, MAX_LINE_CHARACTERS).trim() })
   })
-  return child
+  return withoutSecrets(child, transport.scrub)
+}
+
+/** A program may answer with what it was given. */
+function withoutSecrets(transport: McpTransport, scrub: (text: string) => string): McpTransport {
+  let receive: McpTransport['onmessage']
+  Object.defineProperty(transport, 'onmessage', {
+    get: () => receive,
+    set(next: McpTransport['onmessage']) {
+      receive = next && ((message, extra) => next(scrubbed(message, scrub), extra))
+    },
+  })
+  return transport
+}
+
+function scrubbed<Message>(message: Message, scrub: (text: string) => string): Message {
+  const text = JSON.stringify(message)
+  const clean = scrub(text)
+  return clean === text ? message : JSON.parse(clean)
 }

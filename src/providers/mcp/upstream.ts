@@ -77,6 +77,15 @@ type UpstreamParts = {
   onChanged(): void
 }
 
+/** Of the variables of a program, many are none, and stand in its answers: `production`. */
+const SECRET_NAME = /key|token|secret|passw|credential|auth/i
+const SECRET_CHARACTERS = 8
+
+const secretsOf = (env: Readonly<Record<string, string>>): string[] =>
+  Object.entries(env).flatMap(([name, value]) =>
+    SECRET_NAME.test(name) && value.length >= SECRET_CHARACTERS ? [value] : [],
+  )
+
 /** Servers that announce no changes are asked again after it. */
 const FRESH_MILLISECONDS = 60_000
 /** A server that announces changes without end is not asked more often. */
@@ -90,7 +99,8 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   const { name, config, clock, log } = parts
   const limits = limitsOf(config ?? {})
   const { client_secret, refresh_token } = config?.oauth ?? {}
-  const secrets = [config?.key, client_secret, refresh_token, ...Object.values(config?.headers ?? {})].filter(
+  const { key, headers = {}, env = {} } = config ?? {}
+  const secrets = [key, client_secret, refresh_token, ...Object.values(headers), ...secretsOf(env)].filter(
     (one) => one !== undefined,
   )
   const transport = createScrubbingTransport(parts.transport, secrets)
