@@ -18,7 +18,7 @@ const port = await openPort()
 afterAll(() => port.close())
 const client = new OpenAI({ apiKey: port.token, baseURL: port.url, maxRetries: 0 })
 
-const MODEL = 'sandbox/audio'
+const MODEL = 'sandbox/voice'
 const QUESTION = 'Why do lighthouses blink?'
 
 const spoken = async (input: string, format: 'mp3' | 'wav') => {

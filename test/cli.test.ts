@@ -526,7 +526,7 @@ describe('serve', () => {
     expect(said).toContain(`docs       ${running.url}/docs\n`)
     expect(said).toContain(`data       ${join(directory, 'data')}\n`)
     expect(said).toContain('providers  sandbox (built in, simulated)\n')
-    expect(said).toMatch(/models {5}\d+: sandbox\/audio, sandbox\/compact, /)
+    expect(said).toMatch(/models {5}\d+: sandbox\/compact, sandbox\/embedding, /)
     expect(said).not.toContain('\x1b[')
     const [secret = ''] = /sk-[A-Za-z0-9]{48}/.exec(said) ?? []
     const line = said.slice(said.indexOf('curl '))

@@ -263,7 +263,7 @@ def test_speech_and_transcriptions(client):
 def test_chat_with_audio(client):
     data = base64.b64encode(spoken(client, "Why do lighthouses blink?", "wav")[1]).decode()
     answer = client.chat.completions.create(
-        model="sandbox/audio",
+        model="sandbox/voice",
         modalities=["text", "audio"],
         audio={"voice": "tone", "format": "mp3"},
         messages=[{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}]}],

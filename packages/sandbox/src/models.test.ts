@@ -35,7 +35,7 @@ test('the three chat models differ as in the specification, 2.3', () => {
   expect(SANDBOX_MODELS['sandbox/vision']?.fields).toEqual(['repetition_penalty', 'thinking_enabled', 'web_search'])
   expect(SANDBOX_MODELS['sandbox/general']?.fields).toBeUndefined()
   const chat = Object.values(SANDBOX_MODELS).filter((row) => row.families === undefined)
-  expect(chat.map((row) => row.capabilities?.image_input)).toEqual([true, false, true, true, true])
+  expect(chat.map((row) => row.capabilities?.image_input)).toEqual([true, false, true, true, true, true])
 })
 
 test('the video model has the values of the specification, 2.5, and rejects parameters that it would ignore', () => {

@@ -79,7 +79,7 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     fields: ['repetition_penalty', 'thinking_enabled', 'web_search'],
     capabilities: capabilities(true),
   }),
-  'sandbox/audio': row('audio', {
+  'sandbox/voice': row('voice', {
     limits: withDefaults(32_768),
     capabilities: { ...capabilities(true), audio_input: true, audio_output: true, multiple_choices: false },
   }),
