@@ -42,7 +42,8 @@ async function run(file: string, args: string[]) {
 }
 const address = (path: string) => `http://127.0.0.1:${door.port}${path}`
 const isInstalled = [SUITE, INSPECTOR].every((file) => existsSync(file))
-if (!isInstalled) process.stderr.write('Skipped: npm ci --prefix test/mcp-tools installs what these tests run.\n')
+if (!isInstalled)
+  process.stderr.write('Skipped: npm install --no-save --prefix test/mcp-tools installs what these tests run.\n')
 
 test.skipIf(!isInstalled)(
   'the conformance suite passes in all its scenarios for servers',
