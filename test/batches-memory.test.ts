@@ -85,17 +85,24 @@ test(
       stdout: 'pipe',
       stderr: 'inherit',
     })
-    const url = await firstLine(child.stdout)
-    const call = async <T>(path: string, init: RequestInit = {}) => {
-      const headers = { authorization: `Bearer ${TOKEN}`, ...init.headers }
-      return (await (await fetch(`${url}${path}`, { ...init, headers })).json()) as T
-    }
     const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
     let peak = 0
     const measure = setInterval(() => {
       peak = Math.max(peak, resident())
     }, 100)
-
+    await using _ = {
+      async [Symbol.asyncDispose]() {
+        clearInterval(measure)
+        child.kill('SIGTERM')
+        await child.exited
+        await vendor.stop(true)
+      },
+    }
+    const url = await firstLine(child.stdout)
+    const call = async <T>(path: string, init: RequestInit = {}) => {
+      const headers = { authorization: `Bearer ${TOKEN}`, ...init.headers }
+      return (await (await fetch(`${url}${path}`, { ...init, headers })).json()) as T
+    }
     type Seen = { status: string; request_counts: { completed: number; failed: number } }
     /** How many lines have ended in which way. */
     async function run(lines: number, executed = lines) {
@@ -119,13 +126,9 @@ test(
     const lines = Math.floor((MEGABYTES * 1_000_000) / lineOf(10_000).length)
     const start = performance.now()
     expect(await run(lines, EXECUTED)).toBe(lines)
-    clearInterval(measure)
     const seconds = Math.round((performance.now() - start) / 1000)
     process.stderr.write(`${JSON.stringify({ lines, megabytes: MEGABYTES, seconds, before, peak })}\n`)
     expect(peak - before).toBeLessThan(MOST_GROWTH)
-    child.kill('SIGTERM')
-    await child.exited
-    await vendor.stop(true)
   },
   120_000 + MEGABYTES * 6_000,
 )
