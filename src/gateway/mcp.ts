@@ -9,7 +9,7 @@ import type { Config } from '../config/config.ts'
 import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
 import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
 import { createMcpServers, type McpServers } from '../families/mcp/servers.ts'
-import { toolCatalogue } from '../families/mcp/tool-calls.ts'
+import { serverCatalogue } from '../families/mcp/tool-calls.ts'
 import { createToolServers } from '../families/mcp/tool-servers.ts'
 import type { ToolServers } from '../families/shared/tool-servers.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -48,7 +48,7 @@ type Mcp = McpRouteParts['mcp'] & {
 export function createMcp(parts: McpParts): Mcp {
   const { config, stages, catalogue: models, clock } = parts
   const servers = createMcpServers(parts)
-  const catalogue = toolCatalogue({ config, revision: models.revision })
+  const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined
 

@@ -16,6 +16,12 @@ export type McpVendor = {
   /** What `tools/list` returns; assign it to change it. */
   tools: Tool[]
   answer: Answer
+  /** Where it has the capability of resources, prompts or completions, one of each: `test://a` and `review`. */
+  read: () => object
+  prompt: (given: Record<string, string>) => object
+  complete: () => object
+  /** What was asked of these: methods with their parameters. */
+  asked: [string, object][]
   /** Headers of the requests that came. */
   headers: Headers[]
   /** How many calls of tools came. */
@@ -43,6 +49,28 @@ export function startMcpVendor(): McpVendor {
       vendor.calls++
       return (await vendor.answer(params.arguments ?? {}, mcpReq.signal)) as never
     })
+    if (vendor.capabilities.resources) {
+      const resource = { uri: 'test://a', name: 'a' }
+      server.setRequestHandler('resources/list', () => ({ resources: [resource] }))
+      server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
+      server.setRequestHandler('resources/read', ({ params }) => {
+        vendor.asked.push(['resources/read', params])
+        return vendor.read() as never
+      })
+    }
+    if (vendor.capabilities.prompts) {
+      server.setRequestHandler('prompts/list', () => ({ prompts: [{ name: 'review' }] }))
+      server.setRequestHandler('prompts/get', ({ params }) => {
+        vendor.asked.push(['prompts/get', params])
+        return vendor.prompt(params.arguments ?? {}) as never
+      })
+    }
+    if (vendor.capabilities.completions) {
+      server.setRequestHandler('completion/complete', ({ params }) => {
+        vendor.asked.push(['completion/complete', params])
+        return vendor.complete() as never
+      })
+    }
     return server
   }
   const modern = createMcpHandler(create, { legacy: 'reject' })
@@ -67,6 +95,10 @@ export function startMcpVendor(): McpVendor {
     capabilities: { tools: {} },
     tools: [tool('act')],
     answer: () => say('done'),
+    read: () => ({ contents: [{ uri: 'test://a', text: 'text' }] }),
+    prompt: () => ({ messages: [{ role: 'user', content: { type: 'text', text: 'prompt' } }] }),
+    complete: () => ({ completion: { values: ['value'] } }),
+    asked: [],
     headers: [],
     calls: 0,
     intercept: undefined,

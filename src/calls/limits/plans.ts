@@ -1,4 +1,5 @@
 /** Which limits a call must keep: looked up once for each caller and model. */
+import { settingsOfName } from '../../config/schema/mcp-schema.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
 import type { Limits } from './hold.ts'
 import type { Limited, Scopes } from './scopes.ts'
@@ -110,14 +111,13 @@ export function createPlans(scopes: Scopes, config: () => ConfiguredLimits) {
   }
 }
 
-/** Of a model of the configuration, or of a tool, `mcp/<server>/<tool>`: those of its name, else those of `*`. */
+/** Of a model of the configuration, or of what an MCP server has, `mcp/<server>/<name>`. */
 function limitsOfModel({ models, mcp }: ConfiguredLimits, id: string): RateLimits | undefined {
   if (Object.hasOwn(models, id)) return models[id]?.rate_limits
   if (!mcp || !id.startsWith('mcp/')) return undefined
-  const [, server = '', ...tool] = id.split('/')
-  const { tools = {} } = Object.hasOwn(mcp.servers, server) ? (mcp.servers[server] ?? {}) : {}
-  const name = tool.join('/')
-  return (Object.hasOwn(tools, name) ? tools[name] : tools['*'])?.rate_limits
+  const [, server = '', ...name] = id.split('/')
+  if (!Object.hasOwn(mcp.servers, server)) return undefined
+  return settingsOfName(mcp.servers[server]?.tools, name.join('/'))?.rate_limits
 }
 
 const nonEmpty = (limits: RateLimits | undefined): RateLimits | undefined =>

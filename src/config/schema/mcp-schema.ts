@@ -14,6 +14,15 @@ const McpTool = section({
   rate_limits: rateLimits('What all calls of the tool together may use.'),
 })
 
+/** The settings of a tool, of `prompts/<name>` or of `resources/read`: those of its name, else those of all of its kind. */
+export function settingsOfName<Settings>(
+  settings: Readonly<Record<string, Settings>> = {},
+  name: string,
+): Settings | undefined {
+  if (Object.hasOwn(settings, name)) return settings[name]
+  return settings[`${/^(prompts|resources)\//.exec(name)?.[0] ?? ''}*`]
+}
+
 const McpOAuth = section(
   {
     token_url: Type.String({ description: 'Where tokens are granted.' }),
@@ -51,13 +60,17 @@ const McpServer = section({
   key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
   oauth: optional(McpOAuth),
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
-  allow: list(Type.String(), 'Only these tools, such as `get_*`. Default: all.'),
-  deny: list(Type.String(), 'Not these tools.'),
+  allow: list(
+    Type.String(),
+    'Only these tools, such as `get_*`, prompts (`prompts/<name>`) and its resources (`resources/read`). Default: all.',
+  ),
+  deny: list(Type.String(), 'Not these.'),
   projects: list(Type.String(), 'Ids of projects that may use it. Without `projects` and `tokens`: all.'),
   tokens: list(Type.String(), 'Ids of tokens that may use it.'),
   tools: optional(
     Type.Record(Type.String(), McpTool, {
-      description: 'Prices and limits by tool; `*`: of tools that are not named.',
+      description:
+        'Prices and limits by tool, `prompts/<name>` or `resources/read`; `*`, `prompts/*`: of those that are not named.',
     }),
   ),
   per_session: flag(

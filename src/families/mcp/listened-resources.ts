@@ -1,9 +1,11 @@
 /** Subscriptions of clients without a session: to the resources that a stream of notifications names. */
+import type { Pipeline } from '../../calls/pipeline.ts'
 import { isRecord, memberOf } from '../../kit/json.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Caller } from '../../spec/token.ts'
-import { joinedUri, splitUri } from './names.ts'
+import { joinedUri, RESOURCES, splitUri } from './names.ts'
 import type { McpServers } from './servers.ts'
+import { type McpAccess, serverFamily, watchCall } from './tool-calls.ts'
 
 /** Of one client. */
 export const MAX_RESOURCES = 100
@@ -11,18 +13,23 @@ export const MAX_RESOURCES = 100
 /** `own`: its address at the server. */
 export type McpResource = { upstream: McpUpstream; own: string }
 type ResourceQuery = { uri: string; scope: string | undefined; caller: Caller }
+type Listener = { scope: string | undefined; access: McpAccess; signal: AbortSignal }
 
 /** The server of a resource; undefined: there is none that the caller may use. */
 export function findResource(servers: McpServers, { uri, scope, caller }: ResourceQuery): McpResource | undefined {
   const split = scope === undefined ? splitUri(uri) : { server: scope, uri }
   const upstream = split && servers.find(split.server, caller)
-  return upstream && { upstream, own: split.uri }
+  return upstream && servers.mayUse(upstream, RESOURCES, caller) ? { upstream, own: split.uri } : undefined
 }
 
-type ListenedParts = { servers: McpServers; notify(scope: string | undefined, uri: string): void }
+type ListenedParts = {
+  servers: McpServers
+  pipeline: Pick<Pipeline, 'run'>
+  notify(scope: string | undefined, uri: string): void
+}
 type Shared = { count: number; stop: Promise<() => void> }
 
-export function createListenedResources({ servers, notify }: ListenedParts) {
+export function createListenedResources({ servers, pipeline, notify }: ListenedParts) {
   /** By scope and address: a change is told to all streams of a scope at once. */
   const known = new Map<string, Shared>()
 
@@ -36,39 +43,50 @@ export function createListenedResources({ servers, notify }: ListenedParts) {
     )
   }
 
-  async function join(key: string, { upstream, own }: McpResource, scope: string | undefined): Promise<boolean> {
+  async function join(key: string, { upstream, own }: McpResource, scope: string | undefined): Promise<void> {
     const shared: Shared = known.get(key) ?? {
       count: 0,
       stop: upstream.watch(own, (uri) => notify(scope, scope === undefined ? joinedUri(upstream.name, uri) : uri)),
     }
     known.set(key, shared)
     shared.count++
-    return shared.stop.then(
-      () => true,
-      () => {
-        leave(key)
-        return false
-      },
-    )
+    await shared.stop.catch((thrown) => {
+      leave(key)
+      throw thrown
+    })
   }
 
-  /** The request with the resources that its client may have; `ended` is called at the end of its stream. */
-  return async (
-    body: unknown,
-    { scope, caller }: Omit<ResourceQuery, 'uri'>,
-  ): Promise<{ body: unknown; ended(): void }> => {
+  /**
+   * The request with the resources that its client may have, each of which is a call; `ended` is called at the end of its
+   * stream.
+   */
+  return async (body: unknown, { scope, access, signal }: Listener): Promise<{ body: unknown; ended(): void }> => {
     const params = memberOf(body, 'params')
     const filter = memberOf(params, 'notifications')
     const uris = memberOf(filter, 'resourceSubscriptions')
     if (!isRecord(body) || !isRecord(params) || !isRecord(filter) || !Array.isArray(uris)) return { body, ended() {} }
     const keys: string[] = []
     const joined = await Promise.all(
-      [...new Set(uris)].slice(0, MAX_RESOURCES).map(async (uri) => {
-        const found = typeof uri === 'string' ? findResource(servers, { uri, scope, caller }) : undefined
+      [...new Set(uris)].slice(0, MAX_RESOURCES).map(async (uri, at) => {
+        const found = typeof uri === 'string' ? findResource(servers, { uri, scope, caller: access.caller }) : undefined
+        if (!found) return []
         const key = JSON.stringify([scope, uri])
-        if (!found || !(await join(key, found, scope))) return []
-        keys.push(key)
-        return [uri]
+        let isOver = false
+        const watch = async (own: string) => {
+          if (own !== found.own) throw new Error('A guard has changed the address.')
+          await join(key, found, scope)
+          if (isOver) leave(key)
+          else keys.push(key)
+        }
+        const call = access.callFor(signal)
+        const own = { ...call, request_id: `${call.request_id}-${at + 1}`, is_detached: true as const }
+        try {
+          await pipeline.run(serverFamily, own, watchCall(found.upstream, found.own, watch))
+          return [uri]
+        } catch {
+          isOver = true
+          return []
+        }
       }),
     )
     const notifications = { ...filter, resourceSubscriptions: joined.flat() }

@@ -3,7 +3,12 @@ import { isRecord } from '../../kit/json.ts'
 
 const SEPARATOR = '__'
 
-/** The name by which a tool is counted, priced, limited and allowed. */
+/** The name by which resources are counted, priced, limited and allowed: the addresses of one server are without number. */
+export const RESOURCES = 'resources/read'
+/** The same of a prompt. No tool has such a name. */
+export const promptName = (name: string): string => `prompts/${name}`
+
+/** The same of anything that a server has, a tool by its own name, among that of all servers. */
 export const toolId = (server: string, tool: string): string => `mcp/${server}/${tool}`
 
 export const joinedName = (server: string, name: string): string => `${server}${SEPARATOR}${name}`

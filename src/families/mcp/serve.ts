@@ -6,11 +6,11 @@ import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstre
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
-import { joinedName, joinedUri, splitName, withJoinedUris } from './names.ts'
+import { joinedName, joinedUri, promptName, RESOURCES, splitName, withJoinedUris } from './names.ts'
 import { createOwnConnections } from './own-connections.ts'
 import { protocolError, toolError } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
-import { type McpAccess, metaFor, toolFamily } from './tool-calls.ts'
+import { type McpAccess, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
 
 export type ServeParts = {
   servers: McpServers
@@ -92,26 +92,26 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     return { upstream, own: split.name }
   }
 
-  function resourceOf(uri: string, caller: Caller): McpResource {
-    if (scope !== undefined) return { upstream: serverOf(scope, caller), own: uri }
+  function resourceOf(uri: string, caller: Caller): McpResource & { name: string } {
     const found = findResource(servers, { uri, scope, caller })
     if (!found) throw unknown('resource', uri)
-    return found
+    return { ...found, name: RESOURCES }
   }
 
-  /** A request that is no call of a tool: neither charged nor limited. */
-  async function ask(upstream: McpUpstream, context: ServerContext, request: Asked) {
-    const { caller } = accessOf(context)
-    const { method, params } = request
-    try {
-      const { signal } = context.mcpReq
-      return result(
-        upstream,
-        await upstream.request({ method, params: { ...params, ...metaFor(upstream, caller) }, signal }),
-      )
-    } catch (thrown) {
-      throw protocolError(thrown)
-    }
+  async function promptOf(name: string, caller: Caller) {
+    const { upstream, own } = placeOf(name, caller)
+    const { prompts } = await offerOf(upstream)
+    const found = { upstream, own, name: promptName(own) }
+    if (prompts.some((prompt) => prompt.name === own) && servers.mayUse(upstream, found.name, caller)) return found
+    throw unknown('prompt', name)
+  }
+
+  /** One that is no call of a tool. */
+  async function ask(upstream: McpUpstream, context: ServerContext, request: Omit<ServerCall, 'upstream'>) {
+    const { caller, callFor } = accessOf(context)
+    const sent = { ...request, upstream, params: { ...request.params, ...metaFor(upstream, caller) } }
+    const run = pipeline.run(serverFamily, callFor(context.mcpReq.signal), sent)
+    return result(upstream, (await run.catch(throwProtocolError)).answer)
   }
 
   server.setRequestHandler('tools/list', async (_, context) => ({
@@ -133,9 +133,10 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       if (!tool) throw unknown('tool', params.name)
       if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
       using connection = connections.of(upstream, context)
-      const { answer } = await pipeline.run(toolFamily, callFor(context.mcpReq.signal), {
+      const { answer } = await pipeline.run(serverFamily, callFor(context.mcpReq.signal), {
         upstream: connection.upstream,
-        tool: own,
+        name: own,
+        method: 'tools/call',
         params: { name: own, arguments: params.arguments ?? {}, ...metaFor(upstream, caller) },
         onProgress: progressTo(context),
       })
@@ -145,19 +146,23 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     }
   })
 
+  const mayRead = (upstream: McpUpstream, context: ServerContext) =>
+    servers.mayUse(upstream, RESOURCES, accessOf(context).caller)
   server.setRequestHandler('resources/list', async (_, context) => ({
     resources: await list(context, (upstream, { resources }) =>
-      resources.map((one) => ({ ...one, uri: uriOf(upstream, one.uri) })),
+      mayRead(upstream, context) ? resources.map((one) => ({ ...one, uri: uriOf(upstream, one.uri) })) : [],
     ),
   }))
   server.setRequestHandler('resources/templates/list', async (_, context) => ({
     resourceTemplates: await list(context, (upstream, { templates }) =>
-      templates.map((one) => ({ ...one, uriTemplate: uriOf(upstream, one.uriTemplate) })),
+      mayRead(upstream, context)
+        ? templates.map((one) => ({ ...one, uriTemplate: uriOf(upstream, one.uriTemplate) }))
+        : [],
     ),
   }))
-  server.setRequestHandler('resources/read', async ({ params }, context) => {
-    const { upstream, own } = resourceOf(params.uri, accessOf(context).caller)
-    return (await ask(upstream, context, { method: 'resources/read', params: { uri: own } })) as never
+  server.setRequestHandler('resources/read', ({ params }, context) => {
+    const { upstream, own, name } = resourceOf(params.uri, accessOf(context).caller)
+    return ask(upstream, context, { name, method: 'resources/read', params: { uri: own } }) as never
   })
 
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
@@ -167,15 +172,24 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       throw new ProtocolError(INVALID_PARAMS, `A session may subscribe to ${MAX_RESOURCES} resources.`)
     }
     const { upstream, own } = resourceOf(uri, accessOf(context).caller)
-    const watching = upstream.watch(own, (changed) => {
-      server.sendResourceUpdated({ uri: uriOf(upstream, changed) }).catch(() => {})
-    })
-    subscriptions.set(uri, watching)
+    const watching = Promise.withResolvers<() => void>()
+    subscriptions.set(uri, watching.promise)
+    const watch = (own_uri: string) => {
+      const onUpdated = (changed: string) =>
+        void server.sendResourceUpdated({ uri: uriOf(upstream, changed) }).catch(() => {})
+      watching.resolve(upstream.watch(own_uri, onUpdated))
+      return watching.promise
+    }
     try {
-      await watching
+      await pipeline.run(
+        serverFamily,
+        accessOf(context).callFor(context.mcpReq.signal),
+        watchCall(upstream, own, watch),
+      )
       return {}
     } catch (thrown) {
-      subscriptions.delete(uri)
+      watching.reject(thrown) // where nothing was sent
+      if (subscriptions.get(uri) === watching.promise) unsubscribe(uri)
       throw protocolError(thrown)
     }
   })
@@ -186,33 +200,39 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
 
   server.setRequestHandler('prompts/list', async (_, context) => ({
     prompts: await list(context, (upstream, { prompts }) =>
-      prompts.map((one) => ({ ...one, name: named(upstream, one.name) })),
+      prompts
+        .filter(({ name }) => servers.mayUse(upstream, promptName(name), accessOf(context).caller))
+        .map((one) => ({ ...one, name: named(upstream, one.name) })),
     ),
   }))
   server.setRequestHandler('prompts/get', async ({ params }, context) => {
-    const { upstream, own } = placeOf(params.name, accessOf(context).caller)
+    const { upstream, own, name } = await promptOf(params.name, accessOf(context).caller)
     const request = { name: own, ...(params.arguments && { arguments: params.arguments }) }
-    return (await ask(upstream, context, { method: 'prompts/get', params: request })) as never
+    return (await ask(upstream, context, { name, method: 'prompts/get', params: request })) as never
   })
 
   server.setRequestHandler('completion/complete', async ({ params }, context) => {
     const { caller } = accessOf(context)
     const { ref, argument, context: filled } = params
-    const { upstream, own } = ref.type === 'ref/prompt' ? placeOf(ref.name, caller) : resourceOf(ref.uri, caller)
-    const { completes } = await upstream.offer().catch((thrown) => {
-      throw protocolError(thrown)
-    })
+    const { upstream, own, name } =
+      ref.type === 'ref/prompt' ? await promptOf(ref.name, caller) : resourceOf(ref.uri, caller)
+    const { completes } = await offerOf(upstream)
     if (!completes) return { completion: { values: [] } }
     const inner = ref.type === 'ref/prompt' ? { type: ref.type, name: own } : { type: ref.type, uri: own }
     const request = { ref: inner, argument, ...(filled && { context: filled }) }
-    return (await ask(upstream, context, { method: 'completion/complete', params: request })) as never
+    const sent = { name, method: 'completion/complete' as const, params: request, is_free: true as const }
+    return (await ask(upstream, context, sent)) as never
   })
   return server
 }
 
-type Asked = Omit<Parameters<McpUpstream['request']>[0], 'signal'>
-
 const INVALID_PARAMS = -32602
+
+const throwProtocolError = (thrown: unknown): never => {
+  throw protocolError(thrown)
+}
+
+const offerOf = (upstream: McpUpstream): Promise<McpOffer> => upstream.offer().catch(throwProtocolError)
 
 /** A name that there is and that the caller may not use is unknown as well. */
 const unknown = (what: string, name: string) =>

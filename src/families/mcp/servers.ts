@@ -23,6 +23,8 @@ export type McpServers = {
   all(): McpUpstream[]
   /** The tools of a server that the caller may call, approved or not. */
   toolsOf(upstream: McpUpstream, offer: McpOffer, caller: Caller): McpOffer['tools']
+  /** Whether the caller may use what a server has by this name: `prompts/<name>`, `resources/read`. */
+  mayUse(upstream: McpUpstream, name: string, caller: Caller): boolean
   /** The names of those that are approved as they are. */
   approvedOf: Approvals['of']
   /** Connects with the settings as they are now; a server whose settings are the same keeps its connection. */
@@ -86,6 +88,7 @@ export function createMcpServers({ config, store, ...parts }: ServersParts): Mcp
     toolsOf: ({ name, config: server }, { tools }, caller) =>
       tools.filter((tool) => isOffered(tool.name, server) && caller.mayUseModel(toolId(name, tool.name))),
     approvedOf: approvals.of,
+    mayUse: ({ name, config: server }, own, caller) => isOffered(own, server) && caller.mayUseModel(toolId(name, own)),
     apply,
     onChange: (listener) => void listeners.push(listener),
     async close() {

@@ -1,96 +1,145 @@
-/** A call of a tool as a call of the pipeline: its model is `mcp/<server>/<tool>`, its target the server. */
+/** A request to an MCP server as a call of the pipeline: its model is `mcp/<server>/<name>`, its target the server. */
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
+import { answerBlocked } from '../../calls/guarded-call.ts'
 import { type GuardedText, jsonAt, textAt } from '../../calls/guards/content.ts'
-import type { Config, McpSettings } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
+import { settingsOfName } from '../../config/schema/mcp-schema.ts'
 import { isRecord } from '../../kit/json.ts'
 import { type Catalogue, type CatalogueModel, type Chosen, catalogueModel } from '../../models/catalogue.ts'
 import { notAllowed } from '../../models/model-errors.ts'
 import { compiledPrices } from '../../models/prices.ts'
 import { OWNER } from '../../providers/mcp/owner.ts'
-import type { McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
+import { McpRefusal, type McpRequest, type McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Provider, Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { NO_UNITS, type Units } from '../../spec/usage.ts'
-import { toolId } from './names.ts'
+import { RESOURCES, toolId } from './names.ts'
 
-type ToolCall = {
-  upstream: McpUpstream
-  /** The server's own name. */
-  tool: string
-  params: Record<string, unknown>
-  onProgress?: ((progress: Progress) => void) | undefined
+export type ServerCall = Omit<McpRequest, 'signal'> & {
+  upstream: Pick<McpUpstream, 'name' | 'request'>
+  /** A tool by the server's own name, `prompts/<name>`, or RESOURCES. */
+  name: string
+  /** It is not charged by the price of its name: a completion, a subscription. */
+  is_free?: true
 }
 
-type ToolResult = Record<string, unknown>
-type ToolWork = ToolCall & { targets: Target[] }
-type ToolMeter = Meter<undefined> & { answered(): void }
-type ToolFamily = Family<ToolCall, ToolWork, ToolResult, ToolMeter>
+type ServerResult = Record<string, unknown>
+type ServerWork = ServerCall & { targets: Target[] }
+type ServerMeter = Meter<undefined> & { answered(): void }
+type ServerFamily = Family<ServerCall, ServerWork, ServerResult, ServerMeter>
 
 /** Only the built-in server learns for whom it works. */
 export const metaFor = ({ config }: McpUpstream, { token_id }: Call['caller']) =>
   config === undefined ? { _meta: { [OWNER]: token_id } } : {}
 
-const UNITS: Units = { ...NO_UNITS, requests: 1 }
+const unitsOf = ({ is_free }: ServerWork): Units => ({ ...NO_UNITS, requests: is_free ? 0 : 1 })
 
-function createMeter(): ToolMeter {
+function createMeter(work: ServerWork): ServerMeter {
   let isAnswered = false
   return {
     answered() {
       isAnswered = true
     },
     usage: () => undefined,
-    units: () => UNITS,
+    units: () => unitsOf(work),
     hasCounted: () => isAnswered,
   }
 }
 
-export const toolFamily: ToolFamily = {
+export const serverFamily: ServerFamily = {
   endpoint: () => 'mcp',
-  modelOf: ({ upstream, tool }) => toolId(upstream.name, tool),
+  modelOf: ({ upstream, name }) => toolId(upstream.name, name),
   fit: ({ targets }, input) => ({ ...input, targets }),
   meter: createMeter,
-  estimate: () => ({ expected: UNITS, most: UNITS }),
+  estimate: (work) => ({ expected: unitsOf(work), most: unitsOf(work) }),
   policy: 'until_answered',
   targets: ({ targets }) => targets,
   // An error of a tool says nothing about its server.
   is_observed: false,
   is_hedged: false,
-  texts: ({ params }) => [JSON.stringify(params.arguments ?? {})],
-  guarded: { input: ({ params }) => jsonAt(params, 'arguments'), output: resultTexts },
-  async send(_, { upstream, params, onProgress }, { signal, meter }) {
-    const result = await upstream.request({ method: 'tools/call', params, signal, onProgress })
-    meter.answered()
-    return result
+  texts: ({ params }) => [JSON.stringify(params.arguments ?? params.uri ?? params.argument ?? {})],
+  guarded: {
+    input: ({ params }) => ['arguments', 'uri', 'ref', 'argument', 'context'].flatMap((key) => jsonAt(params, key)),
+    output: resultTexts,
+  },
+  async send(_, { upstream, method, params, onProgress }, { signal, meter, call: { guards } }) {
+    const isRead = guards?.readsAnswer
+    // The messages of progress are no part of the answer, which is checked as a whole.
+    const quiet: typeof onProgress = ({ message: _, ...progress }) => onProgress?.(progress)
+    try {
+      const result = await upstream.request({
+        method,
+        params,
+        signal,
+        onProgress: isRead && onProgress ? quiet : onProgress,
+      })
+      meter.answered()
+      return result
+    } catch (thrown) {
+      const texts = isRead ? errorTexts(thrown) : []
+      if (texts.length > 0 && !(await guards?.checkOutput(texts))) throw answerBlocked()
+      throw thrown
+    }
   },
 }
 
-/** Whatever of a result a model may read. Media are not read. */
-function resultTexts(result: ToolResult): GuardedText[] {
-  const { content } = result
-  const blocks = Array.isArray(content) ? content.filter(isRecord) : []
+/** The call of a subscription, by a function that resolves once it is made. */
+export const watchCall = (
+  { name }: McpUpstream,
+  uri: string,
+  watch: (uri: string) => Promise<unknown>,
+): ServerCall => ({
+  upstream: { name, request: ({ params }) => watch(String(params.uri)).then(() => ({})) },
+  name: RESOURCES,
+  method: 'resources/subscribe',
+  params: { uri },
+  is_free: true,
+})
+
+/** What of an error a server has written. */
+function errorTexts(thrown: unknown): GuardedText[] {
+  if (thrown instanceof McpRefusal) return [...textAt(thrown, 'message'), ...jsonAt(thrown, 'data')]
+  return thrown instanceof GatewayError && thrown.code === 'bad_upstream_response' ? textAt(thrown, 'message') : []
+}
+
+/** Whatever of a result a model may read: of tools, resources, prompts and completions. */
+function resultTexts(result: ServerResult): GuardedText[] {
+  const { content, contents, messages, completion } = result
+  const blocks = [content, contents, messages].flat().flatMap((one) => (isRecord(one) ? [one] : []))
+  const inMessages = blocks.flatMap((one) => one.content ?? []).filter(isRecord)
   return [
-    ...blocks.flatMap((block) => [
-      ...textAt(block, 'text'),
-      ...textAt(block, 'uri'),
-      ...textAt(block, 'description'),
-      ...(isRecord(block.resource) ? [...textAt(block.resource, 'text'), ...textAt(block.resource, 'uri')] : []),
-    ]),
+    ...[...blocks, ...inMessages].flatMap(blockTexts),
+    ...textAt(result, 'description'),
     ...jsonAt(result, 'structuredContent'),
     ...jsonAt(result, '_meta'),
+    ...(isRecord(completion) ? jsonAt(completion, 'values') : []),
   ]
 }
 
-/** The settings of a tool: those of its name, else those of `*`. */
-function settingsOf({ servers }: Pick<McpSettings, 'servers'>, server: string, tool: string) {
-  const { tools = {} } = servers[server] ?? {}
-  return (Object.hasOwn(tools, tool) ? tools[tool] : tools['*']) ?? {}
-}
+/** Media are not read, but text in base64 is. */
+const blockTexts = (block: Record<string, unknown>): GuardedText[] => [
+  ...['text', 'uri', 'name', 'title', 'description', 'content'].flatMap((key) => textAt(block, key)),
+  ...jsonAt(block, '_meta'),
+  ...(isRecord(block.resource) ? blockTexts(block.resource) : []),
+  ...(typeof block.blob === 'string' && TEXT_TYPE.test(String(block.mimeType ?? '')) ? [base64At(block)] : []),
+]
+
+const TEXT_TYPE = /^text\/|\b(json|xml|yaml|javascript)\b/i
+
+const base64At = (block: Record<string, unknown>): GuardedText => ({
+  get text() {
+    return Buffer.from(String(block.blob), 'base64').toString('utf8')
+  },
+  set text(text: string) {
+    block.blob = Buffer.from(text, 'utf8').toString('base64')
+  },
+})
 
 type CatalogueParts = { config(): Pick<Config, 'mcp' | 'ledger'>; revision: Catalogue['revision'] }
 
-/** The tools as the pipeline knows models; whether a tool exists is known before it is called. */
-export function toolCatalogue({ config, revision }: CatalogueParts): Pick<Catalogue, 'require' | 'revision'> {
+/** What servers have, as the pipeline knows models; whether it exists is known before it is asked for. */
+export function serverCatalogue({ config, revision }: CatalogueParts): Pick<Catalogue, 'require' | 'revision'> {
   const models = new Map<string, CatalogueModel>()
   let made_of = revision.current
 
@@ -101,7 +150,7 @@ export function toolCatalogue({ config, revision }: CatalogueParts): Pick<Catalo
     if (known) return known
     const [, server = '', tool = ''] = /^mcp\/([^/]+)\/(.*)$/s.exec(id) ?? []
     const { mcp, ledger } = config()
-    const { price = 0 } = settingsOf(mcp, server, tool)
+    const { price = 0 } = settingsOfName(mcp.servers[server]?.tools, tool) ?? {}
     const { prices } = compiledPrices(
       { prices: { input: 0, output: 0, request: price, currency: ledger.currency } },
       ledger,
@@ -125,7 +174,7 @@ export function toolCatalogue({ config, revision }: CatalogueParts): Pick<Catalo
       if (!caller.mayUseFamily(family)) {
         throw new GatewayError(
           'model_not_allowed',
-          'This token may not call tools: the family "mcp" is not among its own.',
+          'This token may not use MCP servers: the family "mcp" is not among its own.',
         )
       }
       if (!caller.mayUseModel(id)) throw notAllowed(id)

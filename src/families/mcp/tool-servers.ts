@@ -8,7 +8,7 @@ import { toNano } from '../../spec/price.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { ToolServers } from '../shared/tool-servers.ts'
 import type { McpServers } from './servers.ts'
-import { metaFor, toolFamily } from './tool-calls.ts'
+import { metaFor, serverFamily } from './tool-calls.ts'
 
 type ToolServerParts = { servers: McpServers; pipeline(): Pick<Pipeline, 'run'>; settings(): McpSettings }
 
@@ -49,7 +49,8 @@ export function createToolServers({ servers, pipeline, settings }: ToolServerPar
           try {
             if (!(await usable()).some(({ name }) => name === tool)) return { error: `There is no tool "${tool}".` }
             const params = { name: tool, arguments: args, ...metaFor(upstream, caller) }
-            const { answer } = await pipeline().run(toolFamily, call, { upstream, tool, params })
+            const sent = { upstream, name: tool, method: 'tools/call' as const, params }
+            const { answer } = await pipeline().run(serverFamily, call, sent)
             const output = textOf(answer)
             return answer.isError === true ? { error: output } : { output }
           } catch (thrown) {

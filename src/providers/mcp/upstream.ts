@@ -38,8 +38,8 @@ type McpState = { is_connected: boolean; failing?: { since_ms: number; error: st
 
 export type Progress = { progress: number; total?: number | undefined; message?: string | undefined }
 
-type McpRequest = {
-  method: 'tools/call' | 'resources/read' | 'prompts/get' | 'completion/complete'
+export type McpRequest = {
+  method: 'tools/call' | 'resources/read' | 'resources/subscribe' | 'prompts/get' | 'completion/complete'
   params: Record<string, unknown>
   signal: AbortSignal
   /** Absent: the server is asked for none. */
@@ -92,6 +92,8 @@ const FRESH_MILLISECONDS = 60_000
 const CHANGE_MILLISECONDS = 1_000
 /** After a failure, the next attempts wait: 1 s, 2 s, 4 s, ... */
 const MAX_PAUSE_MILLISECONDS = 30_000
+/** Names of prompts and resources begin so where they are allowed, limited and counted; no tool is offered by such a one. */
+const RESERVED = /^(prompts|resources)\//
 /** More is cut off: clients cannot use thousands of tools. */
 const MAX_OFFERED = 1_000
 
@@ -208,6 +210,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
         // Of two of one name, only the first can be approved and called.
         tools: [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()]
           .toReversed()
+          .filter((tool) => !RESERVED.test(tool.name))
           .slice(0, MAX_OFFERED),
         prompts: prompts.slice(0, MAX_OFFERED),
         resources: resources.slice(0, MAX_OFFERED),

@@ -56,7 +56,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
   const listening = new Map<string, number>()
 
   const listenTo = createListenedResources({
-    servers: parts.servers,
+    ...parts,
     notify: (scope, uri) => handlers.get(scope ?? '')?.notify.resourceUpdated(uri),
   })
 
@@ -108,7 +108,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       if (!isLegacy) {
         if (memberOf(body, 'method') !== LISTEN) return alone(await handlerFor(scope).fetch(request, options))
         const left = listen(token_id)
-        const resources = await listenTo(body, { scope, caller: access.caller })
+        const resources = await listenTo(body, { scope, access, signal: request.signal })
         const ended = () => {
           left()
           resources.ended()
