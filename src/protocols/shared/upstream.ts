@@ -3,6 +3,7 @@
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
+import type { FinishReason } from '../../spec/chat-completion.ts'
 import type { GatewayError } from '../../spec/error.ts'
 import { type Usage, usageFrom } from '../../spec/usage.ts'
 import type { ChatRequest } from './canonical.ts'
@@ -126,3 +127,29 @@ export const holdsError = (payload: JsonRecord): boolean =>
   (payload.error !== undefined && payload.error !== null && payload.error !== false && payload.error !== '') ||
   payload.object === 'error' ||
   payload.type === 'error'
+
+const FINISH_REASONS: Record<string, FinishReason> = {
+  stop: 'stop',
+  length: 'length',
+  tool_calls: 'tool_calls',
+  content_filter: 'content_filter',
+  max_tokens: 'length',
+  max_output_tokens: 'length',
+  model_length: 'length',
+  tool_use: 'tool_calls',
+  tool_call: 'tool_calls',
+  function_call: 'tool_calls',
+  safety: 'content_filter',
+  sensitive: 'content_filter',
+  recitation: 'content_filter',
+  prohibited_content: 'content_filter',
+  refusal: 'content_filter',
+}
+
+/** Maps a provider's finish reason to one of the four of the specification; null if the response has not ended. */
+export function finishReasonOf(value: unknown, hasToolCalls: boolean): FinishReason | null {
+  if (typeof value !== 'string' || value === '' || value === 'null') return null
+  const reason = FINISH_REASONS[value] ?? FINISH_REASONS[value.toLowerCase()] ?? 'stop'
+  // Clients look for tool calls only with this reason, and some providers send `stop` after them.
+  return hasToolCalls && reason === 'stop' ? 'tool_calls' : reason
+}

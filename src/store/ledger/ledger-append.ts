@@ -39,6 +39,9 @@ const insertRows = createInsert({
   after: 'on conflict (entry_id) do nothing returning entry_id',
 })
 
+/** What a row of the request log does not contain. */
+const LATER_KINDS: ReadonlySet<LedgerEntry['kind']> = new Set(['task', 'reversal', 'adjustment'])
+
 /** For a transaction that records entries together with other writes. Returns the entries that were new. */
 export async function appendEntries(
   write: Write,
@@ -48,7 +51,8 @@ export async function appendEntries(
   const fresh = await insertNew(write, entries)
   if (fresh.length === 0) return fresh
   await addToSums(write, fresh)
-  await addCharges(write, fresh)
+  const later = fresh.filter(({ kind }) => LATER_KINDS.has(kind))
+  if (later.length > 0) await addCharges(write, later)
   const changes = await chargeBudgets(write, fresh, process_id)
   onBudgets?.(changes)
   await alsoInTransaction?.(write, fresh)

@@ -1,5 +1,5 @@
 /**
- * Sums of the request log by minute, written with its rows: a batch of rows adds one row for each of its minutes, which
+ * Stores the sums of the request log by minute, written with its rows: a batch of rows adds one row for each of its minutes, which
  * holds a sum for each project, token, model and provider that occur together, and for each end user and tag of a project.
  * Rows of one minute are joined once it is over; hours are made of them.
  */
@@ -9,16 +9,22 @@ import type { LedgerEntry } from '../ledger/ledger-entry.ts'
 import { readRevision } from '../revisions.ts'
 import type { Database, Write } from '../tables.ts'
 import type { RequestRow } from './request-row.ts'
-import { addRow, addSum, decodeSum, encodeSum, largest, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
+import {
+  addSum,
+  byMinute,
+  decodeSum,
+  emptyMinute,
+  encodeSum,
+  groupKey,
+  largest,
+  MINUTE_SECONDS,
+  type MinuteSums,
+  type StoredSum,
+  type Sums,
+  sumAt,
+} from './request-sum.ts'
 import type { MinuteRow } from './sum-row.ts'
 
-/** Keys of a group, joined by NUL, which none of them can hold. */
-type Sums = Map<string, RequestSum>
-
-/** `groups`: by project, token, model and provider; `users`, `tags`: by project and end user or tag. Empty: none. */
-export type MinuteSums = { groups: Sums; users: Sums; tags: Sums }
-
-const MINUTE_SECONDS = 60
 const HOUR_SECONDS = 3_600
 /** The most groups of one minute. Further groups are summed up without their token; further end users and tags are left out. */
 const MAX_GROUPS = 5_000
@@ -26,11 +32,6 @@ const MAX_NAMES = 200
 /** A minute that has ended for so long is complete but for the calls that still run. */
 const COMPLETE_SECONDS = 120
 const MINUTES_PER_STEP = 10
-
-export const emptyMinute = (): MinuteSums => ({ groups: new Map(), users: new Map(), tags: new Map() })
-
-const groupKey = (project: string, token: string, model: string, provider: string): string =>
-  `${project}\0${token}\0${model}\0${provider}`
 
 /**
  * Adds the sums of rows that are new, in the transaction that adds them. A call counts in the minute of its arrival; where
@@ -58,12 +59,11 @@ const insertMinutes = createInsert({
  * of the entries: at that time, as no further call.
  */
 export async function addCharges(write: Write, entries: readonly LedgerEntry[]): Promise<void> {
-  const later = entries.filter(({ kind }) => LATER_KINDS.has(kind))
-  const [first] = later
+  const [first] = entries
   if (!first) return
   const earliest = await sumsUntil(write, 'request_hours')
   const minutes = new Map<number, MinuteSums>()
-  for (const { at_ms, project_id, token_id, model, provider, end_user, cost, amount } of later) {
+  for (const { at_ms, project_id, token_id, model, provider, end_user, cost, amount } of entries) {
     const start = Math.max(earliest, Math.floor(at_ms / 60_000) * MINUTE_SECONDS)
     const minute = minutes.get(start) ?? emptyMinute()
     minutes.set(start, minute)
@@ -77,54 +77,6 @@ export async function addCharges(write: Write, entries: readonly LedgerEntry[]):
   const added = [...minutes].map(([start, sums]) => rowOf(`ledger:${first.entry_id}`, start, sums))
   await write.insertInto('request_minutes').values(added).execute()
 }
-
-/** What a row of the request log does not contain. */
-const LATER_KINDS: ReadonlySet<LedgerEntry['kind']> = new Set(['task', 'reversal', 'adjustment'])
-
-/** Adds one row to sums of any length. */
-export function addToSums(sums: MinuteSums, row: RequestRow): void {
-  addRow(groupOf(sums, row), row)
-  addNames(sums, row)
-}
-
-const groupOf = ({ groups }: MinuteSums, row: RequestRow): RequestSum =>
-  sumAt(groups, groupKey(row.project_id ?? '', row.token_id, storable(row.model), row.provider))
-
-function addNames({ users, tags }: MinuteSums, row: RequestRow): void {
-  if (row.end_user) addRow(sumAt(users, `${row.project_id ?? ''}\0${row.end_user}`), row)
-  for (const tag of row.tags) addRow(sumAt(tags, `${row.project_id ?? ''}\0${tag}`), row)
-}
-
-function byMinute(rows: readonly RequestRow[], earliest: number) {
-  const minutes = new Map<number, { row_id: number; sums: MinuteSums }>()
-  let last: RequestRow | undefined
-  let group: RequestSum | undefined
-  for (const row of rows) {
-    const start = Math.max(earliest, Math.floor(row.at_ms / 60_000) * MINUTE_SECONDS)
-    let minute = minutes.get(start)
-    if (!minute) {
-      minute = { row_id: row.row_id, sums: emptyMinute() }
-      minutes.set(start, minute)
-      group = undefined
-    }
-    // Mostly it is the group of the row before, and no key is made.
-    if (!group || !last || !isOfGroup(row, last) || Math.floor(last.at_ms / 60_000) !== Math.floor(row.at_ms / 60_000))
-      group = groupOf(minute.sums, row)
-    last = row
-    addRow(group, row)
-    addNames(minute.sums, row)
-  }
-  return minutes
-}
-
-const isOfGroup = (row: RequestRow, last: RequestRow): boolean =>
-  row.token_id === last.token_id &&
-  row.model === last.model &&
-  row.provider === last.provider &&
-  row.project_id === last.project_id
-
-/** Of a refused request it is what the client wrote. */
-const storable = (text: string): string => text.slice(0, 256)
 
 const rowOf = (id: string, start: number, { groups, users, tags }: MinuteSums): MinuteRow => ({
   id,

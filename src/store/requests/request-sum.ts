@@ -1,4 +1,4 @@
-/** Sums over rows of the request log: what summaries count, with quantile sketches, and how a sum is stored. */
+/** Sums up rows of the request log, each by its minute: what summaries count, with quantile sketches, and how a sum is stored. */
 
 import type { RequestRow } from './request-row.ts'
 
@@ -29,7 +29,7 @@ export const emptySum = (): RequestSum => ({
   first_byte: new Map(),
 })
 
-export function addRow(sum: RequestSum, { cost, error, total_ms, detail }: RequestRow): void {
+function addRow(sum: RequestSum, { cost, error, total_ms, detail }: RequestRow): void {
   sum.calls++
   const { units } = detail
   if (units) {
@@ -104,6 +104,65 @@ export function sumAt<Key>(sums: Map<Key, RequestSum>, key: Key): RequestSum {
   }
   return sum
 }
+
+/** Keys of a group, joined by NUL, which none of them can hold. */
+export type Sums = Map<string, RequestSum>
+
+/** `groups`: by project, token, model and provider; `users`, `tags`: by project and end user or tag. Empty: none. */
+export type MinuteSums = { groups: Sums; users: Sums; tags: Sums }
+
+export const MINUTE_SECONDS = 60
+
+export const emptyMinute = (): MinuteSums => ({ groups: new Map(), users: new Map(), tags: new Map() })
+
+export const groupKey = (project: string, token: string, model: string, provider: string): string =>
+  `${project}\0${token}\0${model}\0${provider}`
+
+/** Adds one row to sums of any length. */
+export function addToSums(sums: MinuteSums, row: RequestRow): void {
+  addRow(groupOf(sums, row), row)
+  addNames(sums, row)
+}
+
+const groupOf = ({ groups }: MinuteSums, row: RequestRow): RequestSum =>
+  sumAt(groups, groupKey(row.project_id ?? '', row.token_id, storable(row.model), row.provider))
+
+function addNames({ users, tags }: MinuteSums, row: RequestRow): void {
+  if (row.end_user) addRow(sumAt(users, `${row.project_id ?? ''}\0${row.end_user}`), row)
+  for (const tag of row.tags) addRow(sumAt(tags, `${row.project_id ?? ''}\0${tag}`), row)
+}
+
+/** Adds each row to the sums of the minute (unix seconds) of its arrival, at the earliest of `earliest`. */
+export function byMinute(rows: readonly RequestRow[], earliest: number) {
+  const minutes = new Map<number, { row_id: number; sums: MinuteSums }>()
+  let last: RequestRow | undefined
+  let group: RequestSum | undefined
+  for (const row of rows) {
+    const start = Math.max(earliest, Math.floor(row.at_ms / 60_000) * MINUTE_SECONDS)
+    let minute = minutes.get(start)
+    if (!minute) {
+      minute = { row_id: row.row_id, sums: emptyMinute() }
+      minutes.set(start, minute)
+      group = undefined
+    }
+    // Mostly it is the group of the row before, and no key is made.
+    if (!group || !last || !isOfGroup(row, last) || Math.floor(last.at_ms / 60_000) !== Math.floor(row.at_ms / 60_000))
+      group = groupOf(minute.sums, row)
+    last = row
+    addRow(group, row)
+    addNames(minute.sums, row)
+  }
+  return minutes
+}
+
+const isOfGroup = (row: RequestRow, last: RequestRow): boolean =>
+  row.token_id === last.token_id &&
+  row.model === last.model &&
+  row.provider === last.provider &&
+  row.project_id === last.project_id
+
+/** Of a refused request it is what the client wrote. */
+const storable = (text: string): string => text.slice(0, 256)
 
 /** The `most` keys with the most calls, and as many with the highest charge. */
 export function largest<Key>(sums: ReadonlyMap<Key, RequestSum>, most: number): Map<Key, RequestSum> {

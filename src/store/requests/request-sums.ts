@@ -1,8 +1,16 @@
 /** Reads sums of the request log by minute, hour or day, and keeps them: see `sum-upkeep.ts`. */
 import type { Engine } from '../engine.ts'
 import type { Database } from '../tables.ts'
-import { addMinute, emptyMinute, type MinuteSums, sumsUntil } from './minute-sums.ts'
-import { addSum, decodeSum, type RequestSum, type StoredSum, sumAt } from './request-sum.ts'
+import { addMinute, sumsUntil } from './minute-sums.ts'
+import {
+  addSum,
+  decodeSum,
+  emptyMinute,
+  type MinuteSums,
+  type RequestSum,
+  type StoredSum,
+  sumAt,
+} from './request-sum.ts'
 import { partColumn, type ScopeKind, type SumDimension, type SumsRow } from './sum-row.ts'
 import { DAY_SECONDS, HOUR_SECONDS } from './sum-rows.ts'
 import { decodeParts, scopeId, toScopes } from './sum-scopes.ts'

@@ -2,13 +2,13 @@
  * Sums of one period by scope: all calls, or those of one project, token, model, provider, end user or tag. Each scope has
  * its total, and the largest parts of it by other dimensions.
  */
-import type { MinuteSums } from './minute-sums.ts'
 import {
   addSum,
   decodeSum,
   emptySum,
   encodeSum,
   largest,
+  type MinuteSums,
   type RequestSum,
   type StoredSum,
   sumAt,

@@ -2,7 +2,8 @@
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
-import { addMinute, emptyMinute, joinMinutes, sumsUntil } from './minute-sums.ts'
+import { addMinute, joinMinutes, sumsUntil } from './minute-sums.ts'
+import { emptyMinute } from './request-sum.ts'
 import { DAY_SECONDS, HOUR_SECONDS, putScopes, toScopeSums } from './sum-rows.ts'
 import { addScope, type SumsByScope, scopeAt, scopeId, scopeOf, toScopes } from './sum-scopes.ts'
 

@@ -11,6 +11,7 @@ import {
   argumentsText,
   type Fallback,
   type Faults,
+  finishReasonOf,
   holdsError,
   namedText,
   newToolCallId,
@@ -186,32 +187,6 @@ const joinedAudio = (before: Audio = {}, part: Audio): Audio => ({
   ...(before.data !== undefined && { data: before.data + (part.data ?? '') }),
   ...(before.transcript !== undefined && { transcript: before.transcript + (part.transcript ?? '') }),
 })
-
-const FINISH_REASONS: Record<string, FinishReason> = {
-  stop: 'stop',
-  length: 'length',
-  tool_calls: 'tool_calls',
-  content_filter: 'content_filter',
-  max_tokens: 'length',
-  max_output_tokens: 'length',
-  model_length: 'length',
-  tool_use: 'tool_calls',
-  tool_call: 'tool_calls',
-  function_call: 'tool_calls',
-  safety: 'content_filter',
-  sensitive: 'content_filter',
-  recitation: 'content_filter',
-  prohibited_content: 'content_filter',
-  refusal: 'content_filter',
-}
-
-/** Maps a provider's finish reason to one of the four of the specification; null if the response has not ended. */
-export function finishReasonOf(value: unknown, hasToolCalls: boolean): FinishReason | null {
-  if (typeof value !== 'string' || value === '' || value === 'null') return null
-  const reason = FINISH_REASONS[value] ?? FINISH_REASONS[value.toLowerCase()] ?? 'stop'
-  // Clients look for tool calls only with this reason, and some providers send `stop` after them.
-  return hasToolCalls && reason === 'stop' ? 'tool_calls' : reason
-}
 
 /** Splits content (a text, or an array of parts that may include `thinking` parts) into text and reasoning. */
 export function contentOf(value: unknown): { content: string | null; reasoning: string } {

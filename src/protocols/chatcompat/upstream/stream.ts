@@ -10,8 +10,8 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk, ChatCompletion, ChunkChoice, Delta } from '../../shared/canonical.ts'
 import { type ChunkDecoder, eventsIn, isDoneMark, payloadOf } from '../../shared/chunk-stream.ts'
 import { PlainEvents } from '../../shared/plain-events.ts'
-import { type Fallback, type Faults, holdsError, usageOf } from '../../shared/upstream.ts'
-import { annotationsOf, contentOf, createFold, finishReasonOf, wholeIn } from './answer.ts'
+import { type Fallback, type Faults, finishReasonOf, holdsError, usageOf } from '../../shared/upstream.ts'
+import { annotationsOf, contentOf, createFold, wholeIn } from './answer.ts'
 import { ARGUMENTS, createToolCallDeltas, type ToolCallDeltas } from './tool-call.ts'
 
 /** Decodes a whole response from a body. Some providers stream it although no stream was requested. */
@@ -229,6 +229,10 @@ function normaliseDelta(raw: JsonRecord, choice: Choice): Delta {
     const value = source[name]
     if (value === null || value === undefined) continue
     if (name === 'content') {
+      if (typeof value === 'string') {
+        delta.content = value
+        continue
+      }
       const read = contentOf(value)
       if (read.content !== null && (read.content !== '' || read.reasoning === '')) delta.content = read.content
       reasoning += read.reasoning

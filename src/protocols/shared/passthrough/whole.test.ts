@@ -13,7 +13,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import { chatcompatPassthrough } from '../../chatcompat/client/passthrough.ts'
 import { encodeWhole } from '../../chatcompat/client/response.ts'
-import { annotationsOf, contentOf, finishReasonOf } from '../../chatcompat/upstream/answer.ts'
+import { annotationsOf, contentOf } from '../../chatcompat/upstream/answer.ts'
 import { contentgenPassthrough } from '../../contentgen/client/passthrough.ts'
 import { usageOf as contentgenUsageOf } from '../../contentgen/client/response.ts'
 import { messagesPassthrough } from '../../messages/client/passthrough.ts'
@@ -29,7 +29,7 @@ import {
 import { answerOf as responseAnswerOf, responseIn } from '../../responses/upstream/answer.ts'
 import type { ChatCompletion } from '../canonical.ts'
 import type { ProtocolPassthrough, ResponseEncoder } from '../protocol.ts'
-import { argumentsText, type Faults, holdsError, namedText, usageOf } from '../upstream.ts'
+import { argumentsText, type Faults, finishReasonOf, holdsError, namedText, usageOf } from '../upstream.ts'
 
 const head = { id: 'ours-1', created: 1_800_000_000, model: 'house/model' }
 const faults: Faults = {
