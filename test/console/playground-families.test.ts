@@ -1,15 +1,30 @@
-/** The playground of the console: images, video, 3D, embeddings, rerank and moderation. */
+/** The playground of the console: images, video, 3D, speech, transcription, embeddings, rerank and moderation. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { speechCost } from '../../console/src/pages/playground/model-limits.ts'
 import { similarities } from '../../console/src/pages/playground/similarity.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { injectedInto } from './support/injected.ts'
+import { PAYLOADS } from './support/payloads.ts'
 import { expectSoon } from './support/soon.ts'
 
 const WIDE = { width: 1280, height: 900 }
 let opened: TestConsole
 
 const result = (page: Page) => page.getByRole('region', { name: 'Result' })
+
+const modelOf = (model: 'speech' | 'transcription') => ({
+  families: [`audio-${model}` as const],
+  targets: [{ provider: 'sandbox', model }],
+})
+
+/** What the sandbox says, as a file. */
+async function recording(text: string, name = 'recording.mp3') {
+  const json = { model: 'sandbox/speech', input: text, voice: 'tone' }
+  const response = await opened.port.gateway.call('/v1/audio/speech', { json })
+  return { name, mimeType: 'audio/mpeg', buffer: Buffer.from(await response.arrayBuffer()) }
+}
 
 /** A PNG of one pixel. */
 const DOT = Buffer.from(
@@ -32,13 +47,16 @@ async function drop(page: Page, selector: string): Promise<void> {
 /** The pictures and axe of a page with its result. */
 async function checked(page: Page, name: string): Promise<void> {
   expect(await axeFaults(page)).toEqual([])
-  await screenshots(page, name, [390, 1280])
+  await screenshots(page, name, [390, 1440, 2560])
   await page.setViewportSize(WIDE)
 }
 
 describeInBrowser('the playground', () => {
   beforeAll(async () => {
-    opened = await openConsole()
+    const limits = { voices: ['tone', 'bell'], formats: ['wav' as const, 'pcm' as const], characters: 40 }
+    const voices = { ...modelOf('speech'), prices: { speech_characters: 1_000 }, speech: limits }
+    const transcription = { ...modelOf('transcription'), prices: { audio_minute: 60 } }
+    opened = await openConsole({ models: { 'team/voices': voices, 'sandbox/transcription': transcription } })
   })
   afterAll(() => opened?.close())
 
@@ -145,6 +163,7 @@ describeInBrowser('the playground', () => {
     ['images', 'Prompt', 'client.images.generate('],
     ['video', 'Prompt', '/v1/video/generations'],
     ['3d', 'Prompt', '/v1/3d/generations'],
+    ['speech', 'Text', 'client.audio.speech.create('],
     ['embeddings', 'Texts', 'client.embeddings.create('],
     ['rerank', 'Query', '/v1/rerank'],
     ['moderation', 'Text', 'client.moderations.create('],
@@ -154,6 +173,118 @@ describeInBrowser('the playground', () => {
     await page.getByRole('button', { name: 'Code' }).click()
     await page.getByRole('dialog').getByText('TypeScript').click()
     await page.getByRole('dialog').locator('pre', { hasText: code }).waitFor()
+  })
+
+  it.each(['light', 'dark'] as const)('speaks a text, plays it and offers the file, %s', async (scheme) => {
+    const page = await opened.open('/playground?kind=speech&model=team/voices', { scheme })
+    await page.getByRole('button', { name: 'Speak' }).and(page.locator(':disabled')).waitFor()
+    await page.getByRole('textbox', { name: 'Text' }).fill('Good morning.')
+    await page.getByRole('combobox', { name: 'Voice' }).click()
+    await page.getByRole('option', { name: 'bell' }).click()
+    await page.getByRole('textbox', { name: 'Speed' }).fill('1.5')
+    await page.getByRole('textbox', { name: 'Instructions' }).fill('Calm.')
+    const [sent] = await Promise.all([
+      page.waitForRequest('**/playground/v1/audio/speech'),
+      page.getByRole('button', { name: 'Speak' }).click(),
+    ])
+    expect(sent.postDataJSON()).toMatchObject({
+      voice: 'bell',
+      speed: 1.5,
+      instructions: 'Calm.',
+      response_format: 'wav',
+    })
+    expect(sent.headers().authorization).toBeUndefined()
+    const player = page.locator('audio')
+    await player.waitFor()
+    await expectSoon(
+      () => player.evaluate((audio: HTMLAudioElement) => audio.readyState >= 1 && audio.duration > 0),
+      true,
+    )
+    await result(page).getByText('$0.013').waitFor()
+    await checked(page, `playground-speech-${scheme}`)
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download' }).click(),
+    ])
+    expect(file.suggestedFilename()).toBe('speech.wav')
+  })
+
+  it('says what a text to speak may not be, and what went wrong', async () => {
+    const page = await opened.open('/playground?kind=speech&model=team/voices', { allowed: /speech 429/ })
+    const text = page.getByRole('textbox', { name: 'Text' })
+    await text.fill('a'.repeat(41))
+    await page.getByText('At most 40 characters; there are 41.').waitFor()
+    await text.fill('a'.repeat(40))
+    await page.getByRole('textbox', { name: 'Speed' }).fill('4.1')
+    await page.getByText('a number from 0.25 to 4').waitFor()
+    await page.getByRole('textbox', { name: 'Speed' }).fill('4')
+    await page.getByRole('combobox', { name: 'Format' }).click()
+    await page.getByRole('option', { name: 'pcm' }).click()
+    await page.getByRole('button', { name: 'Speak' }).click()
+    await result(page).getByText('does not play pcm').waitFor()
+    await text.fill('@sandbox status=429\nHi')
+    await page.getByRole('button', { name: 'Speak' }).click()
+    await page.getByRole('alert').waitFor()
+  })
+
+  it.each(['light', 'dark'] as const)('transcribes a file with the times of its segments, %s', async (scheme) => {
+    const page = await opened.open('/playground?kind=transcription', { scheme })
+    await page.getByRole('button', { name: 'Transcribe' }).and(page.locator(':disabled')).waitFor()
+    await page.getByLabel('Audio file').setInputFiles(await recording('Good morning. The gate is open.'))
+    await page.getByRole('combobox', { name: 'Times' }).click()
+    await page.getByRole('option', { name: 'of segments' }).click()
+    await page.getByRole('button', { name: 'Transcribe' }).click()
+    await result(page).getByText('Good morning. The gate is open.', { exact: true }).waitFor()
+    await expectSoon(() => result(page).locator('tbody tr').count(), 2)
+    await result(page).getByText('english').waitFor()
+    await result(page).getByText(/^\$\d/).waitFor()
+    await checked(page, `playground-transcription-${scheme}`)
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: 'Copy the text' }).click()
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('Good morning. The gate is open.')
+  })
+
+  it('transcribes words by keyboard, translates, and writes both as code', async () => {
+    const page = await opened.open('/playground?kind=transcription')
+    await page.getByLabel('Audio file').setInputFiles(await recording('The gate is open.'))
+    await page.getByRole('combobox', { name: 'Times' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('option', { name: 'of words' }).waitFor()
+    await page.keyboard.press('End')
+    await page.keyboard.press('Enter')
+    await page.getByRole('textbox', { name: 'Language' }).focus()
+    await page.keyboard.type('en')
+    await page.keyboard.press('Enter')
+    await expectSoon(() => result(page).locator('tbody tr').count(), 4)
+    await page.getByRole('button', { name: 'Code' }).click()
+    await page.getByText('timestamp_granularities[]=word').waitFor()
+    await page.getByRole('dialog').getByText('Python', { exact: true }).click()
+    await page.getByRole('dialog').locator('pre', { hasText: 'client.audio.transcriptions.create(' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('combobox', { name: 'Task' }).click()
+    await page.getByRole('option', { name: 'Translate' }).click()
+    const [translated] = await Promise.all([
+      page.waitForResponse('**/v1/audio/translations'),
+      page.getByRole('button', { name: 'Translate' }).click(),
+    ])
+    expect(translated.status()).toBe(200)
+    await page.getByRole('button', { name: 'Remove recording.mp3' }).click()
+    await page.getByText('Choose a file.').waitFor()
+  })
+
+  it('shows a transcript and the name of its file as text, whatever they are', async () => {
+    const page = await opened.open('/playground?kind=transcription', { allowed: /transcriptions 400/ })
+    const said = PAYLOADS.join(' ')
+    const name = `${(PAYLOADS[1] ?? '').replaceAll('/', '')}.mp3`
+    await page.getByLabel('Audio file').setInputFiles(await recording(said, name))
+    await page.getByRole('combobox', { name: 'Times' }).click()
+    await page.getByRole('option', { name: 'of words' }).click()
+    await page.getByRole('button', { name: 'Transcribe' }).click()
+    await result(page).getByText(said, { exact: true }).waitFor()
+    expect(await injectedInto(page)).toEqual([])
+    await page.getByLabel('Audio file').setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: DOT })
+    await page.getByRole('button', { name: 'Transcribe' }).click()
+    await page.getByRole('alert').getByText('is image/png, not audio').waitFor()
   })
 
   it.each(['light', 'dark'] as const)('compares texts by their embeddings, %s', async (scheme) => {
@@ -238,4 +369,17 @@ it('similarities are cosines, and 0 where a vector has no length', () => {
     [1, 1, 0],
     [0, 0, 0],
   ])
+})
+
+it('speech costs its characters, its tokens or both, and nothing is said where no price is known', () => {
+  const units = { characters: 1_000, input_tokens: 200, output_tokens: 4_000 }
+  const none = { speech_characters: null, input: null, output_audio: null, request: null }
+  const cost = (price: object) => speechCost(units, { ...none, ...price } as never)
+  expect([
+    cost({ speech_characters: 15 }),
+    cost({ input: 1, output_audio: 10 }),
+    cost({ speech_characters: 15, input: 1, output_audio: 10, request: 1 }),
+    cost({ input: 1 }),
+    speechCost(units, null),
+  ]).toEqual([0.015, 0.0402, 1.0552, null, null])
 })

@@ -64,6 +64,8 @@ export async function send(endpoint: string, options: SendOptions = {}): Promise
 function request(endpoint: string, { params = {}, query = {}, body, signal, headers }: SendOptions): Promise<Response> {
   const [method = 'GET', path = ''] = endpoint.split(' ')
   const project = chosenProject()
+  // The browser writes the media type of a form with its boundary.
+  const isForm = body instanceof FormData
   return fetch(addressOf(path, params, query), {
     method,
     credentials: 'same-origin',
@@ -71,10 +73,10 @@ function request(endpoint: string, { params = {}, query = {}, body, signal, head
       accept: 'application/json',
       'x-gatehouse-csrf': '1',
       ...(project !== undefined && { 'x-gatehouse-project': project }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
       ...headers,
     },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
     ...(signal && { signal }),
   })
 }

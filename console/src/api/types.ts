@@ -128,6 +128,11 @@ export type AdminModelWithSettings = {
   prices: (ModelPrice)[]
   capabilities: Record<string, boolean>
   fallbacks: Record<string, (string)[]>
+  speech: {
+  characters: number | null
+  voices: (string)[] | null
+  formats: (string)[] | null
+}
   settings: (Setting)[]
 }
 
@@ -812,6 +817,7 @@ export type ModelPrice = {
   cache_write: number | null
   output: number | null
   reasoning: number | null
+  output_audio: number | null
   tiers: ({
   above: number
   input: number | null

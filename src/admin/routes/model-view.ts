@@ -17,6 +17,7 @@ const ModelPrice = Type.Object(
     cache_write: amount('A million that were written to one.'),
     output: amount('A million output tokens.'),
     reasoning: amount('A million output tokens of reasoning.'),
+    output_audio: amount('A million output tokens of audio.'),
     tiers: Type.Array(
       Type.Object({
         above: Type.Integer({ description: 'In force where the input has more tokens.' }),
@@ -57,6 +58,14 @@ export const DetailFields = {
   fallbacks: Type.Record(Type.String(), Type.Array(Type.String()), {
     description: 'Models that serve a call in its place, by the reason.',
   }),
+  speech: Type.Object(
+    {
+      characters: nullable(Type.Integer()),
+      voices: nullable(Type.Array(Type.String())),
+      formats: nullable(Type.Array(Type.String())),
+    },
+    { description: 'What it accepts of speech; null: anything is forwarded.' },
+  ),
 }
 
 /** What a list shows. */
@@ -77,12 +86,17 @@ export function knownOf(model: CatalogueModel, now: number) {
 }
 
 /** What the model's own page shows besides. */
-export function detailsOf({ prices = [], capabilities, fallbacks }: CatalogueModel) {
+export function detailsOf({ prices = [], capabilities, fallbacks, speech }: CatalogueModel) {
   const reasons = Object.entries(fallbacks).map(([reason, ids]) => [reason, [...ids]] as const)
   return {
     prices: prices.map(priceView),
     capabilities: { ...capabilities } as Record<string, boolean>,
     fallbacks: Object.fromEntries(reasons),
+    speech: {
+      characters: speech.characters ?? null,
+      voices: speech.voices?.slice() ?? null,
+      formats: speech.formats?.slice() ?? null,
+    },
   }
 }
 
@@ -99,6 +113,7 @@ function priceView(version: PriceVersion): ModelPrice {
     cache_write: perMillion(rates.cache_write),
     output: perMillion(rates.output),
     reasoning: perMillion(rates.reasoning),
+    output_audio: perMillion(rates.output_audio),
     tiers: tiers.map((tier) => ({
       above: tier.above,
       input: perMillion(tier.rates.input),

@@ -54,7 +54,7 @@ const describedRoute = (method: 'POST' | 'GET' | 'DELETE'): Route =>
   adminRoute([method, `${ROOT}/:path{.+}`, ACCESS], {
     summary: SUMMARIES[method],
     description:
-      'The path is one that clients call, such as `v1/chat/completions`, with the same query, body and response, streamed too: chat in all its APIs, images, embeddings, rerank, moderations, videos, 3D models and their files. The call is one of the person who has the session, in the project that is named; its limits and budgets count, and the request log names the person as `playground`. A person who is bound to a project calls in that one. Others name one, or none: then it is billed to no project.',
+      'The path is one that clients call, such as `v1/chat/completions`, with the same query, body and response, streamed too: chat in all its APIs, images, speech, transcriptions, embeddings, rerank, moderations, videos, 3D models and their files. The call is one of the person who has the session, in the project that is named; its limits and budgets count, and the request log names the person as `playground`. A person who is bound to a project calls in that one. Others name one, or none: then it is billed to no project.',
     params: { path: 'The path without its first slash.' },
     query: {
       [PROJECT_PARAMETER]: { description: `As ${PROJECT_HEADER}, for the address of a file.`, schema: Type.String() },

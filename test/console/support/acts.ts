@@ -75,6 +75,8 @@ export const ACTS: readonly Act[] = [
   act('/requests/$request', ['link', /^Open in playground/], ['POST /playground/{path}'], CALLERS),
   act('/routing', ['button', /^Explain/], ['POST /routing/explain'], READERS),
   act('/playground', ['button', /^Send/], ['POST /playground/{path}', 'DELETE /playground/{path}'], CALLERS),
+  act('/playground?kind=speech', ['button', /^Speak/], ['POST /playground/{path}'], CALLERS),
+  act('/playground?kind=transcription', ['button', /^Transcribe/], ['POST /playground/{path}'], CALLERS),
   act('/audit', ['button', /^Check integrity/], ['GET /audit/verify'], READERS),
   act('/config', ['link', /^Edit/], ['POST /config/validate', 'POST /config/diff', 'POST /config/apply'], OWNER),
   act('/config', ['link', /^History/], ['GET /config/history/{version_id}'], OWNER),

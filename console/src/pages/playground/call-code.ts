@@ -15,10 +15,11 @@ const CLIENT_CALLS: Record<string, readonly [call: string, read: string, readInT
 const TASKS = ['/v1/video/generations', '/v1/3d/generations']
 
 export function callCode({ origin, language, call: { path, body: given } }: Code): string {
-  if (path === '/v1/images/edits') return EDITS[language](origin, given)
+  if (FORMS[path]) return formCode[language]({ origin, path, body: given, ...FORMS[path] })
   const body = shortened(given) as Body
   const client = CLIENT_CALLS[path]
   const isTask = TASKS.includes(path)
+  if (path === SPEECH) return speechCode[language](origin, body)
   if (language === 'curl') return curl(origin + path, body) + (isTask ? taskCurl(origin + path) : '')
   if (language === 'Python')
     return client ? openaiPython(client[0], client[1])(origin, body) : httpPython(origin + path, body, isTask)
@@ -61,45 +62,80 @@ while (!['SUCCESS', 'FAILURE'].includes(task.status)) {
 }
 console.log(task.outputs ?? task.fail_reason)`
 
-/** Edits are sent as a form with files, which stand in the code by name. */
-const EDITS: Record<Language, (origin: string, body: Body) => string> = {
-  curl(origin, body) {
-    const fields = Object.entries(textsOf(body)).map(([name, value]) => `-F ${quoted(`${name}=${value}`)}`)
-    const several = imagesOf(body).length > 1
-    const files = imagesOf(body).map((file) => `-F ${several ? '"image[]' : '"image'}=@${file}"`)
-    const mask = body.mask === undefined ? [] : ['-F "mask=@mask.png"']
-    const lines = ['-H "Authorization: Bearer $GATEHOUSE_TOKEN"', ...fields, ...files, ...mask]
-    return `curl ${origin}/v1/images/edits \\\n  ${lines.join(' \\\n  ')}`
+const SPEECH = '/v1/audio/speech'
+const fileOf = ({ response_format = 'mp3' }: Body): string => `speech.${response_format}`
+const spoken = ({ stream_format, ...body }: Body): Body => body
+
+/** The response is the audio itself, which is written to a file. */
+const speechCode: Record<Language, (origin: string, body: Body) => string> = {
+  curl: (origin, body) => `${curl(origin + SPEECH, spoken(body))} \\\n  --output ${fileOf(body)}`,
+  Python: (origin, body) =>
+    openaiPython('audio.speech.create', `answer.write_to_file("${fileOf(body)}")`)(origin, spoken(body)),
+  TypeScript: (origin, body) => `import { writeFile } from 'node:fs/promises'
+${openaiTypeScript('audio.speech.create', 'answer.headers.get("content-type")')(origin, spoken(body))}
+await writeFile('${fileOf(body)}', new Uint8Array(await answer.arrayBuffer()))`,
+}
+
+type Upload = { field: string; names: string[] }
+type Form = { call: string; read: string; readInTypeScript?: string; uploads(body: Body): Upload[] }
+
+/** Calls that are sent as a form with files, which stand in the code by name. */
+const FORMS: Record<string, Form> = {
+  '/v1/images/edits': {
+    call: 'images.edit',
+    read: 'answer.data[0].b64_json',
+    readInTypeScript: 'answer.data?.[0]?.b64_json',
+    uploads: ({ image, mask }) => [
+      { field: 'image', names: Array.isArray(image) ? image.map((_, at) => `image-${at + 1}.png`) : ['image.png'] },
+      ...(mask === undefined ? [] : [{ field: 'mask', names: ['mask.png'] }]),
+    ],
   },
-  Python(origin, body) {
-    const files = imagesOf(body).map((file) => `open("${file}", "rb")`)
+  '/v1/audio/transcriptions': { call: 'audio.transcriptions.create', read: 'answer.text', uploads: () => [AUDIO] },
+  '/v1/audio/translations': { call: 'audio.translations.create', read: 'answer.text', uploads: () => [AUDIO] },
+}
+const AUDIO: Upload = { field: 'file', names: ['audio.mp3'] }
+
+const formCode: Record<Language, (form: Form & { origin: string; path: string; body: Body }) => string> = {
+  curl({ origin, path, body, uploads }) {
+    const fields = Object.entries(textsOf(body)).flatMap(([name, value]) =>
+      Array.isArray(value) ? value.map((one) => `${name}[]=${one}`) : [`${name}=${value}`],
+    )
+    const files = uploads(body).flatMap(({ field, names }) =>
+      names.map((name) => `-F "${field}${names.length > 1 ? '[]' : ''}=@${name}"`),
+    )
+    const lines = ['-H "Authorization: Bearer $GATEHOUSE_TOKEN"', ...fields.map((one) => `-F ${quoted(one)}`), ...files]
+    return `curl ${origin}${path} \\\n  ${lines.join(' \\\n  ')}`
+  },
+  Python({ origin, body, call, read, uploads }) {
     const fields = Object.entries(textsOf(body)).map(([name, value]) => `    ${name}=${python(value, 1)},\n`)
-    const mask = body.mask === undefined ? '' : '    mask=open("mask.png", "rb"),\n'
     return `import os
 from openai import OpenAI
 
 client = OpenAI(base_url=${text(`${origin}/v1`)}, api_key=os.environ["GATEHOUSE_TOKEN"])
-answer = client.images.edit(
-    image=${files.length === 1 ? files[0] : `[${files.join(', ')}]`},
-${mask}${fields.join('')})
-print(answer.data[0].b64_json)`
+answer = client.${call}(
+${filesIn(uploads(body), '=', (name) => `open("${name}", "rb")`)}${fields.join('')})
+print(${read})`
   },
-  TypeScript(origin, body) {
-    const files = imagesOf(body).map((file) => `await toFile(createReadStream('${file}'))`)
+  TypeScript({ origin, body, call, read, readInTypeScript = read, uploads }) {
     const fields = Object.entries(textsOf(body)).map(([name, value]) => `  ${name}: ${JSON.stringify(value)},\n`)
-    const mask = body.mask === undefined ? '' : `  mask: await toFile(createReadStream('mask.png')),\n`
     return `import { createReadStream } from 'node:fs'
 import OpenAI, { toFile } from 'openai'
 
 const client = new OpenAI({ baseURL: ${text(`${origin}/v1`)}, apiKey: process.env.GATEHOUSE_TOKEN })
-const answer = await client.images.edit({
-  image: ${files.length === 1 ? files[0] : `[${files.join(', ')}]`},
-${mask}${fields.join('')}})
-console.log(answer.data?.[0]?.b64_json)`
+const answer = await client.${call}({
+${filesIn(uploads(body), ': ', (name) => `await toFile(createReadStream('${name}'))`, '  ')}${fields.join('')}})
+console.log(${readInTypeScript})`
   },
 }
 
+/** A line for each field with files; more than one file is a list. */
+const filesIn = (uploads: Upload[], sign: string, open: (name: string) => string, indent = '    '): string =>
+  uploads
+    .map(({ field, names }) => {
+      const files = names.map(open)
+      return `${indent}${field}${sign}${files.length === 1 ? files[0] : `[${files.join(', ')}]`},\n`
+    })
+    .join('')
+
 const quoted = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`
 const textsOf = ({ image, mask, ...rest }: Body): Body => rest
-const imagesOf = ({ image }: Body): string[] =>
-  Array.isArray(image) ? image.map((_, index) => `image-${index + 1}.png`) : ['image.png']

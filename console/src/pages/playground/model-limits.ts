@@ -6,14 +6,15 @@ import type { ChatUsage } from './chat-types.ts'
 
 type Limit = { minimum?: number; maximum?: number }
 export type Limits = Record<string, Limit>
-export type ModelFacts = { limits: Limits; capabilities: Record<string, boolean>; price: ModelPrice | null }
+export type ModelFacts = Pick<AdminModelWithSettings, 'capabilities' | 'price' | 'speech'> & { limits: Limits }
 
 const DEFAULTS: Limits = {
   temperature: { minimum: 0, maximum: 2 },
   top_p: { minimum: 0, maximum: 1 },
   max_tokens: { minimum: 1 },
 }
-const UNKNOWN: ModelFacts = { limits: DEFAULTS, capabilities: {}, price: null }
+const ANY_SPEECH = { characters: null, voices: null, formats: null }
+const UNKNOWN: ModelFacts = { limits: DEFAULTS, capabilities: {}, price: null, speech: ANY_SPEECH }
 
 /** Of each model in its place; what is not known yet has the limits of the API. */
 export function useModelFacts(models: string[]): ModelFacts[] {
@@ -29,7 +30,7 @@ export function useModelFacts(models: string[]): ModelFacts[] {
   })
 }
 
-function factsOf({ settings, max_output_tokens, capabilities, price }: AdminModelWithSettings): ModelFacts {
+function factsOf({ settings, max_output_tokens, capabilities, price, speech }: AdminModelWithSettings): ModelFacts {
   const limits: Limits = structuredClone(DEFAULTS)
   if (max_output_tokens !== null) limits.max_tokens = { ...limits.max_tokens, maximum: max_output_tokens }
   for (const { path, value } of settings) {
@@ -37,7 +38,7 @@ function factsOf({ settings, max_output_tokens, capabilities, price }: AdminMode
     if (typeof value === 'number' && (end === 'minimum' || end === 'maximum'))
       limits[name] = { ...limits[name], [end]: value }
   }
-  return { limits, capabilities, price }
+  return { limits, capabilities, price, speech }
 }
 
 const MILLION = 1_000_000
@@ -52,4 +53,15 @@ export function costOf({ input, cached, output, reasoning }: ChatUsage, price: M
     reasoning * (price.reasoning ?? price.output),
   ]
   return parts.reduce((sum, part) => sum + part, 0) / MILLION
+}
+
+export type SpokenUnits = { characters: number; input_tokens: number; output_tokens: number }
+
+/** Of a text that was spoken: by its characters, by its tokens, or by both. Null: the price is not known. */
+export function speechCost({ characters, input_tokens, output_tokens }: SpokenUnits, price: ModelPrice | null) {
+  if (!price) return null
+  const { speech_characters, input, output_audio, request } = price
+  const tokens = input === null || output_audio === null ? null : input_tokens * input + output_tokens * output_audio
+  if (speech_characters === null && tokens === null) return null
+  return ((speech_characters ?? 0) * characters + (tokens ?? 0)) / MILLION + (request ?? 0)
 }

@@ -14,8 +14,10 @@ import { Images } from './images.tsx'
 import { Moderation } from './moderation.tsx'
 import { ProjectChoice } from './project-choice.tsx'
 import { Rerank } from './rerank.tsx'
+import { Speech } from './speech.tsx'
 import { storedTexts, useStoredContents } from './stored-request.ts'
 import { Models3d, Videos } from './tasks.tsx'
+import { Transcription } from './transcription.tsx'
 
 type Kind = { value: string; label: string; family: string; View: ComponentType<FamilyProps> }
 
@@ -23,6 +25,8 @@ const KINDS: Kind[] = [
   { value: 'images', label: 'Images', family: 'image-generation', View: Images },
   { value: 'video', label: 'Video', family: 'video-generation', View: Videos },
   { value: '3d', label: '3D', family: '3d-generation', View: Models3d },
+  { value: 'speech', label: 'Speech', family: 'audio-speech', View: Speech },
+  { value: 'transcription', label: 'Transcription', family: 'audio-transcription', View: Transcription },
   { value: 'embeddings', label: 'Embeddings', family: 'embeddings', View: Embeddings },
   { value: 'rerank', label: 'Rerank', family: 'rerank', View: Rerank },
   { value: 'moderation', label: 'Moderation', family: 'moderations', View: Moderation },
