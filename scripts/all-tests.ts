@@ -38,9 +38,11 @@ export const WAITING_TESTS = [
 const CONSOLE = /^test\/console\//
 /** Each runner starts one Chromium, and loads what it tests. */
 const FILES_A_RUNNER = 4
+/** What a runner has written before its end is read within it. */
+const REST_MILLISECONDS = 5_000
 
 type Say = (text: string) => void
-const spawn = (args: string[], stderr: 'inherit' | 'pipe') =>
+const spawn = <Err extends 'inherit' | 'pipe'>(args: string[], stderr: Err) =>
   Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...args], {
     cwd: ROOT,
     // A pipe takes the colours away.
@@ -70,13 +72,33 @@ export async function runAll(args: string[], say: Say): Promise<number> {
         own.map((path) => `./${path}`),
         'pipe',
       )
-      await report.follow(child.stderr as ReadableStream<Uint8Array>)
-      codes.push(await child.exited)
+      codes.push(await followed(child, report.follow))
     }
   }
   await Promise.all(lanes.map(runLane))
   report.end()
   return Math.max(...codes)
+}
+
+type Child = { stderr: ReadableStream<Uint8Array>; exited: Promise<number> }
+
+/** The status of a runner. A process that a test has left behind holds its pipe: what comes after its end is not waited for. */
+export async function followed(
+  { stderr, exited }: Child,
+  follow: (lines: AsyncIterable<Uint8Array>) => Promise<void>,
+  rest_ms = REST_MILLISECONDS,
+): Promise<number> {
+  const reader = stderr.getReader()
+  const isFollowed = follow(chunksOf(reader))
+  const code = await exited
+  const timer = setTimeout(() => void reader.cancel(), rest_ms)
+  await isFollowed
+  clearTimeout(timer)
+  return code
+}
+
+async function* chunksOf(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield chunk.value
 }
 
 const inParts = (paths: readonly string[]): string[][] =>

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createReport, WAITING_TESTS } from '../scripts/all-tests.ts'
+import { createReport, followed, WAITING_TESTS } from '../scripts/all-tests.ts'
 import { allTests, fastTests, groupsOf, SLOW_TESTS } from '../scripts/fast-tests.ts'
 
 const root = join(import.meta.dir, '..')
@@ -56,6 +56,29 @@ describe('npm test', () => {
     report.end()
     expect(said()).not.toContain('11 pass')
     expect(said().match(/^Ran /gm)).toHaveLength(1)
+  })
+
+  test('does not wait for a process that a test has left behind, and keeps what the runner has said', async () => {
+    const child = Bun.spawn(['sh', '-c', 'sleep 60 & echo $! >&2; printf "Ran 1 test" >&2; exit 3'], {
+      stdin: 'ignore',
+      stdout: 'ignore',
+      stderr: 'pipe',
+    })
+    const { report, said } = reported(1)
+    expect(await followed(child, report.follow, 1_000)).toBe(3)
+    const [left, last] = said().split('\n')
+    expect(last).toBe('Ran 1 test')
+    process.kill(Number(left)) // it was still there
+  })
+
+  test('reads all that a runner has said before its end', async () => {
+    const text = 'a line\n'.repeat(100_000)
+    const child = Bun.spawn([process.execPath, '-e', 'process.stderr.write("a line\\n".repeat(100_000))'], {
+      stderr: 'pipe',
+    })
+    const { report, said } = reported(1)
+    expect(await followed(child, report.follow)).toBe(0)
+    expect(said()).toBe(text)
   })
 
   test('runs beside the others files that exist, in order', () => {
