@@ -214,11 +214,12 @@ describe('a call of a tool', () => {
     await untilHolds(async () =>
       (await (await gateway.call('/v1/usage?by=model')).text()).includes('mcp/sandbox/clock'),
     )
-    expect(gateway.logged()).toMatch(/"path":"\/mcp","status":200.*"model":"mcp\/sandbox\/clock"/)
+    // Its line follows the end of the request, which may be later than the entry of the call.
+    await untilHolds(() => /"path":"\/mcp","status":200.*"model":"mcp\/sandbox\/clock"/.test(gateway.logged()))
   })
 })
 
 /** The ledger appends in batches. */
-async function untilHolds(holds: () => Promise<boolean>): Promise<void> {
+async function untilHolds(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20))
 }

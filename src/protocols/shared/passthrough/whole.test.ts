@@ -1,6 +1,6 @@
 /** Whole responses that pass: the body for the client is the one that parsing, copying and printing gives, for random bodies. */
 
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import {
   completionText,
   contentsText,
@@ -30,6 +30,9 @@ import { answerOf as responseAnswerOf, responseIn } from '../../responses/upstre
 import type { ChatCompletion } from '../canonical.ts'
 import type { ProtocolPassthrough, ResponseEncoder } from '../protocol.ts'
 import { argumentsText, type Faults, finishReasonOf, holdsError, namedText, usageOf } from '../upstream.ts'
+
+/** Of this file: 20,000 bodies take a second or two, and far longer on a machine that is busy with other work. */
+setDefaultTimeout(120_000)
 
 const head = { id: 'ours-1', created: 1_800_000_000, model: 'house/model' }
 const faults: Faults = {
