@@ -163,6 +163,35 @@ describe('/mcp over HTTP', () => {
     expect(statuses.toSorted()).toEqual([200, 200, 404, 404, 404, 404])
   })
 
+  it.each([10, 100])('opens %i sessions where that many may be open, of 100 opened at once', async (max_sessions) => {
+    await using few = await startGateway({ mcp: { ...DEFAULT_MCP, max_sessions } })
+    const params = { protocolVersion: BEFORE, capabilities: {}, clientInfo: { name: 'many', version: '1' } }
+    const open = async (headers = {}) => {
+      const opened = await few.call('/mcp', { json: { jsonrpc: '2.0', id: 1, method: 'initialize', params }, headers })
+      await opened.text()
+      return { status: opened.status, id: opened.headers.get('mcp-session-id') ?? '' }
+    }
+    const opened = await Promise.all(Array.from({ length: 100 }, () => open()))
+    const ids = opened.flatMap(({ status, id }) => (status === 200 ? [id] : []))
+    expect([ids.length, opened.filter(({ status }) => status === 503).length]).toEqual([
+      max_sessions,
+      100 - max_sessions,
+    ])
+    const request = async (id: string, method: string) => {
+      const headers = { 'mcp-session-id': id, 'mcp-protocol-version': BEFORE }
+      const json = { jsonrpc: '2.0', id: 2, method: 'ping' }
+      const answer = await few.call('/mcp', { method, headers, ...(method === 'POST' && { json }) })
+      await answer.text()
+      return answer.status
+    }
+    expect(new Set(await Promise.all(ids.map((id) => request(id, 'POST'))))).toEqual(new Set([200]))
+    expect((await open()).status).toBe(503)
+    expect(await request(ids[0] ?? '', 'DELETE')).toBe(200)
+    // One that fails takes no place.
+    expect((await open({ accept: 'text/plain' })).status).toBe(406)
+    expect([(await open()).status, (await open()).status]).toEqual([200, 503])
+  })
+
   it('returns 404 for an unknown server, 400 for a batch and for what is no JSON', async () => {
     expect((await rpc({ method: 'tools/list' }, '/mcp/nothing')).status).toBe(404)
     expect((await gateway.call('/mcp', { json: [{ jsonrpc: '2.0', id: 1, method: 'ping' }] })).status).toBe(400)

@@ -30,6 +30,8 @@ type McpCall = {
   access: McpAccess
 }
 
+type Send = Parameters<ReturnType<typeof createSessions>['open']>[1]
+
 export type McpEndpoint = {
   /** `ended` is called when the response was sent. */
   handle(call: McpCall): Promise<{ response: Response; ended(): void }>
@@ -87,10 +89,12 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
     return made
   }
 
-  /** The transport of a request without a session, which may open one. */
-  async function transportFor({ request, body, scope, token_id }: McpCall) {
+  /** A request without a session, which may open one. */
+  async function sessionless({ request, body, scope, token_id }: McpCall, send: Send): Promise<Response> {
     const opens = isAlone && request.method === 'POST' && isInitializeRequest(body)
-    return opens ? await sessions.open({ token_id, scope }) : await sessions.single(scope, !acceptsStream(request))
+    return opens
+      ? await sessions.open({ token_id, scope }, send)
+      : await send(await sessions.single(scope, !acceptsStream(request)))
   }
 
   function endedIn(session: Session): void {
@@ -124,7 +128,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       const id = request.headers.get(SESSION_HEADER)
       if (id === null) {
         if (request.method !== 'POST') return alone(noSession(405))
-        return alone(await (await transportFor(call)).handleRequest(request, options))
+        return alone(await sessionless(call, (transport) => transport.handleRequest(request, options)))
       }
       const session = sessions.find(id, { token_id, scope })
       if (!session) return alone(noSession(404))

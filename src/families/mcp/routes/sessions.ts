@@ -31,8 +31,11 @@ type Opening = { token_id: string; scope: string | undefined }
 type Sessions = {
   /** The session of this id; undefined: the token has none such at this path. */
   find(id: string, owner: Opening): Session | undefined
-  /** A transport that becomes a session when its client is initialized. Throws server_is_overloaded. */
-  open(owner: Opening): Promise<WebStandardStreamableHTTPServerTransport>
+  /** `handle` gets a transport that becomes a session when its client is initialized. Rejects with server_is_overloaded. */
+  open(
+    owner: Opening,
+    handle: (transport: WebStandardStreamableHTTPServerTransport) => Promise<Response>,
+  ): Promise<Response>
   /** A transport for one request. */
   single(scope: string | undefined, asJson: boolean): Promise<WebStandardStreamableHTTPServerTransport>
   /** Tells all sessions that see this server that its lists may have changed. */
@@ -48,6 +51,8 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
   const sessions = new Map<string, Session>()
   const createEvents = createEventStores()
   let isSweeping = false
+  /** Places of those that are about to be sessions. */
+  let opening = 0
 
   function remove(session: Session): void {
     if (!sessions.delete(session.id)) return
@@ -78,7 +83,7 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
   function makePlace(token_id: string): void {
     const { max_sessions, max_token_sessions } = settings()
     limitOwn(token_id, max_token_sessions - 1)
-    if (sessions.size < max_sessions) return
+    if (sessions.size + opening < max_sessions) return
     throw new GatewayError('server_is_overloaded', 'The gateway has too many MCP sessions open; try again later.', {
       retry_after: 60,
     })
@@ -91,8 +96,14 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
       session.used_at = clock.steady()
       return session
     },
-    async open({ token_id, scope }) {
+    async open({ token_id, scope }, handle) {
       makePlace(token_id)
+      opening++
+      let isOpening = true
+      const opened = () => {
+        if (isOpening) opening--
+        isOpening = false
+      }
       const server = create(scope)
       const events = createEvents()
       const transport = new WebStandardStreamableHTTPServerTransport({
@@ -100,6 +111,7 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
         eventStore: events,
         sessionIdGenerator: () => `mcp_${randomAlphanumerics(32)}`,
         onsessioninitialized(id) {
+          opened()
           sessions.set(id, { id, token_id, scope, server, transport, events, used_at: clock.steady(), open: 0 })
           // Others may have been opened at the same time.
           limitOwn(token_id, settings().max_token_sessions)
@@ -110,8 +122,12 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
           sessions.delete(id)
         },
       })
-      await server.connect(transport)
-      return transport
+      try {
+        await server.connect(transport)
+        return await handle(transport)
+      } finally {
+        opened()
+      }
     },
     async single(scope, asJson) {
       const transport = new WebStandardStreamableHTTPServerTransport({ ...TRANSPORT, enableJsonResponse: asJson })
