@@ -195,7 +195,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   const { tasks, webhooks, batches, files, routeParts: made } = generation
   const cleaner = createCleaner({ ...accounting, ...observation, ...generation, tasks: store.tasks, cache, clock, log })
   const { canStore, accepts: ready, announceStop } = createReadiness({ store, files, clock, log })
-  const known = { ...observation.readers, ...stages, ...made, mcpServers: mcp.servers }
+  const known = { ...observation.readers, ...stages, ...made, mcpServers: mcp.servers, mcpConnections: mcp.connections }
   const controls = control.routes({ supply, ...known, attemptLimits, settings, tokens, projects, cache })
   const health = { ledger: ledger.health, tasks: tasks.health, open_requests: () => app.open() }
   const accounts = { ...shared, ...observation.readers, projects, tokens, reports, ready, health, version, metering }

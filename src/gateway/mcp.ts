@@ -6,6 +6,7 @@ import { createPipeline, type Pipeline } from '../calls/pipeline.ts'
 import { createPlans } from '../calls/plan.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config } from '../config/config.ts'
+import { createMcpConnections, type McpConnections } from '../families/mcp/connections.ts'
 import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
 import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
 import { createMcpServers, type McpServers } from '../families/mcp/servers.ts'
@@ -22,7 +23,7 @@ import type { createAccounting } from './accounting.ts'
 
 type McpParts = {
   config(): Config
-  store: Pick<Store, 'mcpTools'>
+  store: Pick<Store, 'mcpTools' | 'mcpConnections'>
   tokens: Pick<Tokens, 'playground'>
   transport: Transport
   stages: ReturnType<typeof createAccounting>['stages']
@@ -36,6 +37,7 @@ type McpParts = {
 
 type Mcp = McpRouteParts['mcp'] & {
   servers: Pick<McpServers, 'all' | 'approvedOf'>
+  connections: McpConnections
   /** For chat models. */
   toolServers: ToolServers
   /** Applies the configuration as it is now. */
@@ -47,7 +49,8 @@ type Mcp = McpRouteParts['mcp'] & {
 
 export function createMcp(parts: McpParts): Mcp {
   const { config, stages, catalogue: models, clock } = parts
-  const servers = createMcpServers(parts)
+  const connections = createMcpConnections(parts)
+  const servers = createMcpServers({ ...parts, connections })
   const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined
@@ -88,6 +91,7 @@ export function createMcp(parts: McpParts): Mcp {
     has: (name, caller) => servers.find(name, caller) !== undefined,
     apply: servers.apply,
     servers,
+    connections,
     toolServers: createToolServers({ servers, pipeline: calls, settings: () => config().mcp }),
     async drain() {
       const loaded = await endpoint

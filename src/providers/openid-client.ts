@@ -27,16 +27,21 @@ const MAX_OPEN = 16
 
 type Known = { key: string; until: number; client: Promise<OidcClient> }
 
-export function createOidcClients({
-  clock,
-  log,
-  fetch = createGuardedFetch({ clock, answer_ms: 10_000 }),
-}: ClientParts) {
-  let known: Known | undefined
+/** `private_origins`: those that the operator has named; what a provider's document names elsewhere may not be private. */
+type OpenIdFetch = (
+  private_origins: readonly string[],
+  url: string,
+  options: Pick<OpenId.CustomFetchOptions, 'method' | 'headers' | 'signal'> & { body?: unknown },
+) => Promise<Response>
+
+/** `whom`: as messages name it, and what a person can do meanwhile. */
+export function createOpenIdFetch(
+  { clock, log, fetch = createGuardedFetch({ clock, answer_ms: 10_000 }) }: ClientParts,
+  [whom, meanwhile] = ['The OpenID provider', 'Other ways to log in still work.'],
+): OpenIdFetch {
   let open = 0
 
-  /** The provider's own origin may be private; what its document names elsewhere may not. */
-  async function send(issuer: URL, url: string, options: OpenId.CustomFetchOptions): Promise<Response> {
+  return async (private_origins, url, options) => {
     if (open >= MAX_OPEN) {
       throw new GatewayError('server_is_overloaded', 'Too many logins at a time; try again.', { retry_after: 1 })
     }
@@ -50,7 +55,7 @@ export function createOidcClients({
         ...(body !== undefined && { body }),
         signal: options.signal ?? AbortSignal.timeout(TIMEOUT_SECONDS * 1000),
         redirects: 0,
-        private_origins: [issuer.origin],
+        private_origins,
       })
       return new Response(await readAll(answer.body, tooLarge, MAX_BYTES), {
         status: answer.status,
@@ -58,19 +63,25 @@ export function createOidcClients({
       })
     } catch (error) {
       if (error instanceof GatewayError) throw error
-      log.warn('the OpenID provider did not respond', {
+      log.warn(`${whom.replace('The', 'the')} did not respond`, {
         host: URL.parse(url)?.host ?? '',
         cause: error instanceof Error ? error.message : 'unknown',
       })
       const message =
         error instanceof AddressRefused
-          ? `The OpenID provider names an address that is not public: ${error.message}`
-          : 'The OpenID provider did not respond. Other ways to log in still work.'
+          ? `${whom} names an address that is not public: ${error.message}`
+          : `${whom} did not respond. ${meanwhile}`
       throw new GatewayError('upstream_unreachable', message, { retry_after: 5, cause: error })
     } finally {
       open--
     }
   }
+}
+
+export function createOidcClients(parts: ClientParts) {
+  const { clock } = parts
+  const send = createOpenIdFetch(parts)
+  let known: Known | undefined
 
   async function discover({ issuer, client_id = 'gatehouse', client_secret }: ProviderSettings): Promise<OidcClient> {
     const library = await import('openid-client')
@@ -79,7 +90,7 @@ export function createOidcClients({
     const provider = await library.discovery(address, client_id, client_secret, undefined, {
       // A token that came over TLS is trusted by the library without its signature; here it is checked always.
       execute: [library.enableNonRepudiationChecks, ...insecure],
-      [library.customFetch]: (url, options) => send(address, url, options),
+      [library.customFetch]: (url, options) => send([address.origin], url, options),
       timeout: TIMEOUT_SECONDS,
     })
     return { library, provider }

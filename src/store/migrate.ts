@@ -45,6 +45,7 @@ import { batches } from './migrations/0040-batches.ts'
 import { mcpTools } from './migrations/0041-mcp-tools.ts'
 import { accountGuards } from './migrations/0042-account-guards.ts'
 import { fileProblems } from './migrations/0043-file-problems.ts'
+import { mcpConnections } from './migrations/0044-mcp-connections.ts'
 import { readSchema, type SchemaState, schemaNumber, tooNewText, tooOldText } from './schema-state.ts'
 import { StoreError } from './store.ts'
 import type { Database, Write } from './tables.ts'
@@ -95,6 +96,7 @@ export const MIGRATIONS: Record<string, Migration> = {
   '0041-mcp-tools': mcpTools,
   '0042-account-guards': accountGuards,
   '0043-file-problems': fileProblems,
+  '0044-mcp-connections': mcpConnections,
 }
 
 /**

@@ -8,6 +8,7 @@ import { alertHistoryStore } from './admin/alert-history.ts'
 import { alertStore } from './admin/alerts.ts'
 import { auditStore } from './admin/audit.ts'
 import { configVersionStore } from './admin/config-versions.ts'
+import { mcpConnectionStore } from './admin/mcp-connections.ts'
 import { mcpToolStore } from './admin/mcp-tools.ts'
 import { overrideStore } from './admin/overrides.ts'
 import { batchStore } from './batches/batches.ts'
@@ -98,6 +99,7 @@ function storeOf(engine: Engine, onCall: OnCall | undefined): Store {
     cachedAnswers: report('cachedAnswers', cachedAnswerStore(engine)),
     rateLimits: report('rateLimits', rateLimitStore(engine)),
     mcpTools: report('mcpTools', mcpToolStore(engine)),
+    mcpConnections: report('mcpConnections', mcpConnectionStore(engine)),
     overrides: report('overrides', overrideStore(engine)),
     requestContents: report('requestContents', requestContentsStore(engine)),
     requestLog: report('requestLog', requestLogStore(engine)),

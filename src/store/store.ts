@@ -7,6 +7,7 @@ import type { AdminStore } from './admin/admin-store.ts'
 import type { Alert, AlertHistoryStore, AlertStore } from './admin/alert-store.ts'
 import type { AuditStore } from './admin/audit-store.ts'
 import type { ConfigVersionStore } from './admin/config-version-store.ts'
+import type { McpConnectionStore } from './admin/mcp-connection-store.ts'
 import type { McpToolStore } from './admin/mcp-tool-store.ts'
 import type { OverrideStore } from './admin/override-store.ts'
 import type { BatchStore } from './batches/batch-store.ts'
@@ -263,6 +264,7 @@ export type Store = {
   rateLimits: RateLimitStore
   overrides: OverrideStore
   mcpTools: McpToolStore
+  mcpConnections: McpConnectionStore
   requestLog: RequestLogStore
   requestSums: RequestSumStore
   endUsers: EndUserStore

@@ -8,6 +8,7 @@ import type { LogContents } from '../spec/token.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admin-store.ts'
 import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
 import type { ConfigVersion } from './admin/config-version-store.ts'
+import type { McpConnectionRow } from './admin/mcp-connection-store.ts'
 import type { McpToolRow } from './admin/mcp-tool-store.ts'
 import type { Override } from './admin/override-store.ts'
 import type { BatchTables } from './batches/batch-tables.ts'
@@ -306,6 +307,7 @@ export type Tables = BatchTables & {
   rate_limit_leases: LeaseRow
   routing_overrides: Override
   mcp_tools: McpToolRow
+  mcp_connections: McpConnectionRow
   request_log: RequestLogTable
   request_tags: { tag: string; at_ms: number; row_id: number }
   request_feedback: Feedback

@@ -10,6 +10,7 @@ import { adminExplainRoutes, type ExplainRouteParts } from './explain.ts'
 import { adminFileRoutes, type FileRouteParts } from './files.ts'
 import { type GuardRouteParts, guardRoutes } from './guards.ts'
 import { type LedgerRouteParts, ledgerRoutes } from './ledger.ts'
+import { type McpConnectionRouteParts, mcpConnectionRoutes } from './mcp-connections.ts'
 import { type McpServerRouteParts, mcpServerRoutes } from './mcp-servers.ts'
 import { type McpToolRouteParts, mcpToolRoutes } from './mcp-tools.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
@@ -39,6 +40,7 @@ export type ControlRouteParts = ModelRouteParts &
   AlertRouteParts &
   WebhookRouteParts &
   McpServerRouteParts &
+  McpConnectionRouteParts &
   McpToolRouteParts &
   GuardRouteParts
 
@@ -61,6 +63,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...alertRoutes(parts),
   ...webhookRoutes(parts),
   ...mcpServerRoutes(parts),
+  ...mcpConnectionRoutes(parts),
   ...mcpToolRoutes(parts),
   ...guardRoutes(parts),
 ]

@@ -1,6 +1,7 @@
 /** Checks what the request log records of contents, and where its rows go and are searched. */
 import type { Path } from '../load/read-yaml.ts'
-import { type ContentsConfig, mayRecordContents, type RequestLogConfig } from '../schema/request-log-schema.ts'
+import { mayRecordContents, type RequestLogConfig } from '../schema/request-log-schema.ts'
+import type { FileConfig } from '../schema/schema.ts'
 
 type Report = (path: Path, message: string) => void
 
@@ -32,9 +33,14 @@ function redactionProblem(pattern: string): string | undefined {
   }
 }
 
-/** Why contents cannot be recorded; undefined: they can, or are not to be. */
-export function contentsKeyProblem(contents: ContentsConfig | undefined, key: string | undefined): string | undefined {
-  if (!contents || !mayRecordContents(contents) || key !== undefined) return undefined
+/** Why contents, or connections of people, cannot be stored; undefined: they can, or are not to be. */
+export function contentsKeyProblem({ request_log, mcp }: FileConfig, key: string | undefined): string | undefined {
+  if (key !== undefined) return undefined
+  const server = Object.entries(mcp?.servers ?? {}).find(([, { oauth_user }]) => oauth_user !== undefined)?.[0]
+  if (server !== undefined)
+    return `is not set, and mcp.servers.${server}.oauth_user is: tokens of people are stored only encrypted; openssl rand -base64 32 makes a key`
+  const { contents } = request_log ?? {}
+  if (!contents || !mayRecordContents(contents)) return undefined
   return 'is not set, and request_log.contents is on: contents are stored only encrypted; openssl rand -base64 32 makes a key'
 }
 

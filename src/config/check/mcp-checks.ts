@@ -1,5 +1,5 @@
 /** Checks of MCP servers that a schema cannot express, and what of them only the file on disk may say. */
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, memberOf } from '../../kit/json.ts'
 import type { Path } from '../load/read-yaml.ts'
 import { MCP_SERVER_NAME } from '../schema/mcp-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
@@ -11,7 +11,7 @@ const NAME = new RegExp(MCP_SERVER_NAME)
 /** A program runs with the rights of the gateway: who may change a configuration by the API may not run one. */
 const PROGRAM = ['command', 'args', 'env'] as const
 
-export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
+export function mcpProblems({ mcp, sandbox, admin }: FileConfig): Problem[] {
   const { issuer } = mcp?.oauth ?? {}
   const message = issuer === undefined ? undefined : addressProblem(issuer, 'issuer')
   const oauth: Problem[] = message ? [{ path: ['mcp', 'oauth', 'issuer'], part: 'value', message }] : []
@@ -42,7 +42,19 @@ export function mcpProblems({ mcp, sandbox }: FileConfig): Problem[] {
       const problem = serverAddressProblem(server.oauth.token_url)
       if (problem) problems.push({ path: [...path, 'oauth', 'token_url'], part: 'value', message: problem })
     }
-    const strange = 'command' in server ? (['key', 'headers', 'oauth'] as const) : (['args', 'env'] as const)
+    if (server.oauth_user) {
+      const { issuer, client_id, client_secret } = server.oauth_user
+      const at = [...path, 'oauth_user']
+      if ('key' in server || 'oauth' in server) report('has oauth_user and another way to log in; keep one of them')
+      if (server.url === undefined) report('needs a server with url', 'oauth_user')
+      if (admin?.oidc === undefined) report('needs admin.oidc, by which people are known', 'oauth_user')
+      if (client_secret !== undefined && client_id === undefined)
+        problems.push({ path: [...at, 'client_secret'], part: 'value', message: 'needs client_id' })
+      const problem = issuer === undefined ? undefined : addressProblem(issuer, 'issuer')
+      if (problem) problems.push({ path: [...at, 'issuer'], part: 'value', message: problem })
+    }
+    const strange =
+      'command' in server ? (['key', 'headers', 'oauth', 'oauth_user'] as const) : (['args', 'env'] as const)
     for (const member of strange) {
       if (member in server) report(`does not belong to a server with ${ways[0] ?? 'an address'}`, member)
     }
@@ -59,15 +71,20 @@ function serverAddressProblem(text: string): string | undefined {
   return url.username || url.password ? 'may not contain a user name or password; use key or headers' : undefined
 }
 
-/** Programs that a configuration of the admin API has, and the file on disk has not. */
+/** Programs, and people of API tokens, that a configuration of the admin API has, and the file on disk has not. */
 export function proposedProgramProblems(file: FileConfig, before: unknown): Problem[] {
   const old = isRecord(before) && isRecord(before.mcp) && isRecord(before.mcp.servers) ? before.mcp.servers : {}
+  const isKept = (before: unknown, after: unknown) => JSON.stringify(before) === JSON.stringify(after)
   return Object.entries(file.mcp?.servers ?? {}).flatMap(([name, server]) => {
-    if (server?.command === undefined) return []
     const known = Object.hasOwn(old, name) ? old[name] : undefined
-    const isSame = PROGRAM.every(
-      (member) => JSON.stringify(isRecord(known) ? known[member] : undefined) === JSON.stringify(server[member]),
-    )
+    const { tokens } = server?.oauth_user ?? {}
+    if (tokens !== undefined && !isKept(memberOf(memberOf(known, 'oauth_user'), 'tokens'), tokens)) {
+      const message =
+        'cannot be added or changed by the admin API, since it lets a token act as a person; write it into the file itself'
+      return [{ path: ['mcp', 'servers', name, 'oauth_user', 'tokens'], part: 'value' as const, message }]
+    }
+    if (server?.command === undefined) return []
+    const isSame = PROGRAM.every((member) => isKept(memberOf(known, member), server[member]))
     const message =
       'cannot be added or changed by the admin API, since it runs on the host; write it into the file itself'
     return isSame ? [] : [{ path: ['mcp', 'servers', name, 'command'], part: 'value' as const, message }]

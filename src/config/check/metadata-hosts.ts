@@ -59,6 +59,10 @@ function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers
       path: ['mcp', 'servers', name, 'oauth', 'token_url'],
       text: server?.oauth?.token_url,
     })),
+    ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
+      path: ['mcp', 'servers', name, 'oauth_user', 'issuer'],
+      text: server?.oauth_user?.issuer,
+    })),
   ]
 }
 

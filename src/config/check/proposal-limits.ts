@@ -37,6 +37,7 @@ export const DESTINATIONS: { section: string; members: string[] }[] = [
   { section: 'alerts.email', members: ['host', 'port'] },
   { section: 'admin.oidc', members: ['issuer'] },
   { section: 'mcp.servers.*.oauth', members: ['token_url'] },
+  { section: 'mcp.servers.*.oauth_user', members: ['issuer'] },
   { section: 'mcp.servers.*', members: ['url', 'sse', 'command', 'args', 'openapi'] },
 ]
 

@@ -24,6 +24,7 @@ export const SECRET_PLACES = [
   'mcp.servers.*.key',
   'mcp.servers.*.oauth.client_secret',
   'mcp.servers.*.oauth.refresh_token',
+  'mcp.servers.*.oauth_user.client_secret',
   'outputs.s3.access_key_id',
   'outputs.s3.secret_access_key',
   'providers.*.headers.*',

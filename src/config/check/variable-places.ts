@@ -26,6 +26,8 @@ const LOCATIONS = [
   'mcp.oauth.resource',
   'mcp.servers.*.oauth.client_id',
   'mcp.servers.*.oauth.token_url',
+  'mcp.servers.*.oauth_user.client_id',
+  'mcp.servers.*.oauth_user.issuer',
   'mcp.servers.*.openapi.base_url',
   'mcp.servers.*.openapi.document',
   'mcp.servers.*.sse',

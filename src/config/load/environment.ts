@@ -59,7 +59,7 @@ export const ENVIRONMENT_VARIABLES = {
   },
   GATEHOUSE_CONTENTS_KEY: {
     default: 'none',
-    meaning: 'Encrypts recorded contents: 32 random bytes in base64.',
+    meaning: 'Encrypts recorded contents, and tokens of people at MCP servers: 32 random bytes in base64.',
   },
   GATEHOUSE_CONTENTS_KEY_OLD: {
     default: 'none',

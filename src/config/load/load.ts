@@ -104,7 +104,7 @@ export function loadWithSources(parts: LoadParts): Loaded {
     limits,
   })
   if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
-  const message = contentsKeyProblem(file.request_log?.contents, settings.contents_key)
+  const message = contentsKeyProblem(file, settings.contents_key)
   if (message !== undefined) {
     const nowhere = { line: undefined, column: undefined }
     throw new ConfigError([{ file: ENVIRONMENT, ...nowhere, path: 'GATEHOUSE_CONTENTS_KEY', message }])

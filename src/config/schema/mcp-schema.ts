@@ -35,6 +35,27 @@ const McpOAuth = section(
   'OAuth 2.0, in place of `key`.',
 )
 
+const McpOAuthUser = section(
+  {
+    issuer: text(
+      'The authorization server, which may have a private address. Default: the public one that the metadata of the server names (RFC 9728).',
+    ),
+    client_id: text({ minLength: 1 }, 'The gateway at the issuer. Default: it registers itself (RFC 7591).'),
+    client_secret: text({ minLength: 1 }, 'Its secret.'),
+    scopes: list(
+      Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
+      'Default: those that the metadata of the server names.',
+    ),
+    tokens: optional(
+      Type.Record(Type.String(), Type.String({ minLength: 1 }), {
+        description:
+          'API tokens that one person alone uses: the id of the token, and the subject (`sub`) of the person at `admin.oidc`. In the file only.',
+      }),
+    ),
+  },
+  'OAuth 2.1, in place of `key`: each person connects an account of their own. Needs `admin.oidc` and GATEHOUSE_CONTENTS_KEY.',
+)
+
 const McpOpenApi = section(
   {
     document: Type.String({ description: 'Address of its OpenAPI document, in JSON, read each minute.' }),
@@ -59,6 +80,7 @@ const McpServer = section({
   env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
   key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
   oauth: optional(McpOAuth),
+  oauth_user: optional(McpOAuthUser),
   headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
   allow: list(
     Type.String(),

@@ -30,10 +30,11 @@ const MAX_DEFINITION_CHARACTERS = 64 * 1024
 const MAX_ROWS = 5_000
 const BY_CONFIGURATION = 'configuration'
 
-type Known = { offer: McpOffer; until: number; approved: ReadonlySet<string> }
+type Known = { until: number; approved: ReadonlySet<string> }
 
 export function createApprovals({ store, settings, clock, log }: ApprovalsParts): Approvals {
-  const known = new Map<string, Known>()
+  /** People may be offered different tools by one server. */
+  const known = new WeakMap<McpOffer, Known>()
 
   async function look({ name, config }: McpUpstream, { tools }: McpOffer): Promise<ReadonlySet<string>> {
     const rows = new Map((await store.list(name)).map((row) => [row.tool, row]))
@@ -57,10 +58,10 @@ export function createApprovals({ store, settings, clock, log }: ApprovalsParts)
     async of(upstream, offer) {
       // The built-in server changes with the gateway only.
       if (upstream.config === undefined) return new Set(offer.tools.map(({ name }) => name))
-      const found = known.get(upstream.name)
-      if (found && found.offer === offer && clock.steady() < found.until) return found.approved
+      const found = known.get(offer)
+      if (found && clock.steady() < found.until) return found.approved
       const approved = await look(upstream, offer)
-      known.set(upstream.name, { offer, until: clock.steady() + FRESH_MILLISECONDS, approved })
+      known.set(offer, { until: clock.steady() + FRESH_MILLISECONDS, approved })
       return approved
     },
   }

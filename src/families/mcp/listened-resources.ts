@@ -69,7 +69,8 @@ export function createListenedResources({ servers, pipeline, notify }: ListenedP
     const joined = await Promise.all(
       [...new Set(uris)].slice(0, MAX_RESOURCES).map(async (uri, at) => {
         const found = typeof uri === 'string' ? findResource(servers, { uri, scope, caller: access.caller }) : undefined
-        if (!found) return []
+        // A watched resource is shared by all who name it.
+        if (!found || found.upstream.config?.oauth_user) return []
         const key = JSON.stringify([scope, uri])
         let isOver = false
         const watch = async (own: string) => {

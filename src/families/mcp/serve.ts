@@ -5,6 +5,8 @@ import type { Log } from '../../kit/log.ts'
 import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
+import { askToConnect, connectTool } from './ask-to-connect.ts'
+import { NotConnected } from './connections.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
 import { joinedName, joinedUri, promptName, RESOURCES, splitName, withJoinedUris } from './names.ts'
 import { createOwnConnections } from './own-connections.ts'
@@ -60,6 +62,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   async function list<Item>(
     context: ServerContext,
     of: (upstream: McpUpstream, offer: McpOffer) => Item[] | Promise<Item[]>,
+    toConnect: (upstream: McpUpstream) => Item[] = () => [],
   ) {
     const { caller } = accessOf(context)
     const found = scope === undefined ? servers.of(caller) : [serverOf(scope, caller)]
@@ -68,6 +71,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
         try {
           return await of(upstream, await upstream.offer())
         } catch (thrown) {
+          if (thrown instanceof NotConnected) return toConnect(upstream)
           if (!(thrown instanceof GatewayError)) log.error('mcp list failed', { server: upstream.name }, thrown)
           if (isJoined) return []
           throw protocolError(thrown)
@@ -115,13 +119,17 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   }
 
   server.setRequestHandler('tools/list', async (_, context) => ({
-    tools: await list(context, async (upstream, offer) => {
-      const approved = await servers.approvedOf(upstream, offer)
-      return servers
-        .toolsOf(upstream, offer, accessOf(context).caller)
-        .filter(({ name }) => approved.has(name))
-        .map((tool) => ({ ...tool, name: named(upstream, tool.name) }))
-    }),
+    tools: await list(
+      context,
+      async (upstream, offer) => {
+        const approved = await servers.approvedOf(upstream, offer)
+        return servers
+          .toolsOf(upstream, offer, accessOf(context).caller)
+          .filter(({ name }) => approved.has(name))
+          .map((tool) => ({ ...tool, name: named(upstream, tool.name) }))
+      },
+      (upstream) => [connectTool(named(upstream, ''), upstream.name)],
+    ),
   }))
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {
@@ -142,6 +150,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       })
       return result(upstream, answer) as never
     } catch (thrown) {
+      if (thrown instanceof NotConnected) return askToConnect(thrown, server, context) as never
       return toolError(thrown) as never
     }
   })

@@ -10,9 +10,20 @@ import type { Transport } from '../../providers/upstream/transport.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Store } from '../../store/store.ts'
 import { type Approvals, createApprovals } from './approvals.ts'
+import type { McpConnections } from './connections.ts'
 import { toolId } from './names.ts'
+import { createPersonUpstream } from './person-upstream.ts'
 
 const SANDBOX_SERVER = 'sandbox'
+/** Of one server, whose connections are kept; that of the person who has not used it for the longest time is closed. */
+const MAX_PEOPLE = 1_000
+
+type Entry = {
+  key: string
+  upstream: McpUpstream
+  /** Undefined: all share the connection. */
+  people: { known: Map<string, McpUpstream>; create(person: string): McpUpstream } | undefined
+}
 
 export type McpServers = {
   /** By name; those that the caller may use. */
@@ -36,6 +47,7 @@ export type McpServers = {
 
 type ServersParts = {
   config(): Pick<Config, 'mcp' | 'sandbox'>
+  connections: McpConnections
   store: Pick<Store, 'mcpTools'>
   transport: Transport
   version: string
@@ -43,10 +55,36 @@ type ServersParts = {
   log: Log
 }
 
-export function createMcpServers({ config, store, ...parts }: ServersParts): McpServers {
+export function createMcpServers({ config, store, connections, ...parts }: ServersParts): McpServers {
   const approvals = createApprovals({ ...parts, store: store.mcpTools, settings: () => config().mcp })
-  let upstreams = new Map<string, { key: string; upstream: McpUpstream }>()
+  let upstreams = new Map<string, Entry>()
   const listeners: ((server: string) => void)[] = []
+
+  function entryOf(key: string, own: Parameters<typeof createUpstream>[0]): Entry {
+    const { config: server } = own
+    if (!server?.oauth_user) return { key, upstream: createUpstream(own), people: undefined }
+    const create = (person?: string) => createPersonUpstream({ ...own, config: server }, person, connections)
+    return { key, upstream: create(), people: { known: new Map(), create } }
+  }
+
+  async function close({ upstream, people }: Entry): Promise<void> {
+    await Promise.all([upstream, ...(people?.known.values() ?? [])].map((one) => one.close()))
+  }
+
+  /** That of the caller, where each person has a connection of their own. */
+  function ownOf({ upstream, people }: Entry, { playground: actor, token_id }: Caller): McpUpstream {
+    const person = people && connections.personOf({ actor, token_id }, upstream.config)
+    if (!people || person === undefined) return upstream
+    const own = people.known.get(person) ?? people.create(person)
+    people.known.delete(person)
+    people.known.set(person, own)
+    const [oldest] = people.known.size > MAX_PEOPLE ? people.known : []
+    if (oldest) {
+      people.known.delete(oldest[0])
+      void oldest[1].close()
+    }
+    return own
+  }
 
   function apply(): void {
     const { mcp, sandbox } = config()
@@ -60,14 +98,11 @@ export function createMcpServers({ config, store, ...parts }: ServersParts): Mcp
       const onChanged = () => {
         for (const listener of listeners) listener(name)
       }
-      next.set(
-        name,
-        old?.key === key ? old : { key, upstream: createUpstream({ ...parts, name, config: server, onChanged }) },
-      )
+      next.set(name, old?.key === key ? old : entryOf(key, { ...parts, name, config: server, onChanged }))
     }
     const gone = [...upstreams.values()].filter((one) => ![...next.values()].includes(one))
     upstreams = next
-    for (const { upstream } of gone) void upstream.close()
+    for (const entry of gone) void close(entry)
   }
 
   const isAllowed = ({ config: server }: McpUpstream, caller: Caller): boolean => {
@@ -80,10 +115,11 @@ export function createMcpServers({ config, store, ...parts }: ServersParts): Mcp
 
   return {
     all,
-    of: (caller) => all().filter((upstream) => isAllowed(upstream, caller)),
+    of: (caller) =>
+      [...upstreams.values()].filter(({ upstream }) => isAllowed(upstream, caller)).map((one) => ownOf(one, caller)),
     find(name, caller) {
-      const found = upstreams.get(name)?.upstream
-      return found && isAllowed(found, caller) ? found : undefined
+      const found = upstreams.get(name)
+      return found && isAllowed(found.upstream, caller) ? ownOf(found, caller) : undefined
     },
     toolsOf: ({ name, config: server }, { tools }, caller) =>
       tools.filter((tool) => isOffered(tool.name, server) && caller.mayUseModel(toolId(name, tool.name))),
@@ -92,7 +128,7 @@ export function createMcpServers({ config, store, ...parts }: ServersParts): Mcp
     apply,
     onChange: (listener) => void listeners.push(listener),
     async close() {
-      await Promise.all(all().map((upstream) => upstream.close()))
+      await Promise.all([...upstreams.values()].map(close))
     },
   }
 }

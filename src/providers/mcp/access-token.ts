@@ -9,7 +9,7 @@ import type { Transport } from '../upstream/transport.ts'
 type OAuth = NonNullable<McpServerConfig['oauth']>
 type TokenParts = { name: string; oauth: OAuth; transport: Transport; timeouts: Required<Timeouts>; clock: Clock }
 
-type AccessToken = {
+export type AccessToken = {
   /** The token, a new one where the last one is about to expire. Rejects with GatewayError. */
   current(): Promise<string>
   /** The server has refused it. */

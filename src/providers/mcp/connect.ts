@@ -6,6 +6,7 @@ import { type Clock, pause } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from '../upstream/transport.ts'
+import type { AccessToken } from './access-token.ts'
 import { createUpstreamFetch, type UpstreamLimits } from './upstream-fetch.ts'
 
 /** What a server has besides its tools. */
@@ -20,6 +21,8 @@ export type ServedClient = {
 }
 
 type ConnectParts = {
+  /** Of a person; undefined: as the server is configured. */
+  token?: AccessToken | undefined
   /** Undefined: the connection is of all clients together. */
   client?: ServedClient | undefined
   name: string
@@ -100,6 +103,7 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
   const fetch = createUpstreamFetch({
     name,
     config,
+    token: parts.token,
     transport,
     limits,
     clock,

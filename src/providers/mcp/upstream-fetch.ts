@@ -6,9 +6,11 @@ import { memberOf, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from '../upstream/transport.ts'
 import { asFetch, createTransportFetch, type PackageFetch } from '../upstream/transport-fetch.ts'
-import { createAccessToken } from './access-token.ts'
+import { type AccessToken, createAccessToken } from './access-token.ts'
 
 type FetchParts = {
+  /** Of a person; undefined: as the server is configured. */
+  token?: AccessToken | undefined
   name: string
   config: McpServerConfig
   transport: Transport
@@ -41,6 +43,7 @@ const MESSAGES_OF_ONE_RESPONSE = 4
 export function createUpstreamFetch({
   name,
   config,
+  token: own_token,
   transport,
   limits,
   clock,
@@ -61,7 +64,7 @@ export function createUpstreamFetch({
   }
 
   const { oauth } = config
-  const token = oauth && createAccessToken({ name, oauth, transport, timeouts, clock })
+  const token = own_token ?? (oauth && createAccessToken({ name, oauth, transport, timeouts, clock }))
 
   async function send(input: string | URL | Request, init: RequestInit): Promise<Response> {
     const bearer = await token?.current()

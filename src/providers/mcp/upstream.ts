@@ -6,6 +6,7 @@ import { memberOf } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
+import type { AccessToken } from './access-token.ts'
 import { connectTo, type ListKind, type ServedClient, STREAM_END } from './connect.ts'
 import { limitsOf } from './upstream-fetch.ts'
 import { createWatchedResources, type WatchedResources } from './watched-resources.ts'
@@ -66,6 +67,8 @@ export type McpUpstream = {
 }
 
 type UpstreamParts = {
+  /** Of the person whose connection it is; undefined: as the server is configured. */
+  token?: AccessToken | undefined
   client?: ServedClient | undefined
   name: string
   config: McpServerConfig | undefined
@@ -101,10 +104,15 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   const { name, config, clock, log } = parts
   const limits = limitsOf(config ?? {})
   const { client_secret, refresh_token } = config?.oauth ?? {}
-  const { key, headers = {}, env = {} } = config ?? {}
-  const secrets = [key, client_secret, refresh_token, ...Object.values(headers), ...secretsOf(env)].filter(
-    (one) => one !== undefined,
-  )
+  const { key, headers = {}, env = {}, oauth_user } = config ?? {}
+  const secrets = [
+    key,
+    client_secret,
+    refresh_token,
+    oauth_user?.client_secret,
+    ...Object.values(headers),
+    ...secretsOf(env),
+  ].filter((one) => one !== undefined)
   const transport = createScrubbingTransport(parts.transport, secrets)
   let connection: Promise<Client> | undefined
   let offered: McpOffer | undefined

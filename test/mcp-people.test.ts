@@ -1,0 +1,446 @@
+/** MCP servers to which each person connects an account of their own: connecting, refreshing, ending, and attacks on each. */
+import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAdminSessions } from '../src/admin/access/sessions.ts'
+import { DEFAULT_ADMIN, DEFAULT_MCP } from '../src/config/config.ts'
+import type { OidcConfig } from '../src/config/schema/admin-schema.ts'
+import { systemClock } from '../src/kit/clock.ts'
+import { createLog } from '../src/kit/log.ts'
+import { openStore } from '../src/store/open-store.ts'
+import type { Store } from '../src/store/store.ts'
+import { startAdminGateway } from './kit/admin.ts'
+import { CURRENT, mcpClient } from './kit/mcp.ts'
+import { type McpVendor, say, startMcpVendor, tool } from './kit/mcp-vendor.ts'
+import { startOAuthIssuer, USER_CLIENT } from './kit/oauth-issuer.ts'
+
+const KEY = Buffer.from(Array.from({ length: 32 }, (_, at) => at)).toString('base64')
+const ISSUER = 'https://login.example.com'
+const CONSOLE = 'https://gatehouse.example.com'
+
+let issuer: ReturnType<typeof startOAuthIssuer>
+let vendor: McpVendor
+let store: Store
+let store_url: string
+let tokens: Record<string, string>
+const stops: (() => Promise<unknown> | unknown)[] = []
+
+/** Whose access token the last request of the server had. */
+const whoCalls = () => issuer.access.get(vendor.headers.at(-1)?.get('authorization')?.slice('Bearer '.length) ?? '')
+const resourceOf = () => ({ resource: vendor.url, authorization_servers: [issuer.url], scopes_supported: ['tools'] })
+
+beforeEach(async () => {
+  issuer = startOAuthIssuer()
+  vendor = startMcpVendor()
+  tokens = {}
+  vendor.intercept = (request) => {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/.well-known/oauth-protected-resource/mcp') return Response.json(resourceOf())
+    const person = whoCalls()
+    if (person === undefined) return new Response(null, { status: 401 })
+    vendor.tools = [tool('act'), tool(`of-${person}`)]
+    return undefined
+  }
+  vendor.answer = () => say(`done for ${whoCalls()}`)
+  store_url = `sqlite:${join(tmpdir(), `gatehouse-mcp-people-${process.pid}-${crypto.randomUUID()}.db`)}`
+  store = await openStore({ url: store_url })
+  stops.push(
+    () => issuer.stop(),
+    () => vendor.stop(),
+    () => store.close(),
+  )
+})
+afterEach(async () => {
+  for (const stop of stops.splice(0).toReversed()) await stop()
+})
+
+type Started = { oauth_user?: object; clock?: typeof systemClock }
+
+async function start({ oauth_user = USER_CLIENT, clock }: Started = {}) {
+  const oidc = {
+    ...{ issuer: ISSUER, client_id: 'console', client_secret: 'secret-of-the-console', role_claim: 'groups' },
+    redirect_uri: `${CONSOLE}/admin/v1/login/oidc/callback`,
+    roles: {},
+  } as OidcConfig
+  const v = { url: vendor.url, oauth_user: { issuer: issuer.url, tokens, ...oauth_user } }
+  const gateway = await startAdminGateway(
+    {
+      contents_key: KEY,
+      sandbox: false,
+      admin: { ...DEFAULT_ADMIN, idle_minutes: 600, oidc },
+      mcp: { ...DEFAULT_MCP, servers: { v } },
+    },
+    { store_url, ...(clock && { clock }) },
+  )
+  stops.push(() => gateway[Symbol.asyncDispose]())
+  return { ...gateway, now: clock ?? gateway.clock }
+}
+type Gateway = Awaited<ReturnType<typeof start>>
+
+/** A browser of a person with a session of the console, and an API token that only this person has. */
+async function person(gateway: Gateway, sub: string, actor = `oidc:${sub}`) {
+  const log = createLog({ clock: gateway.now, level: 'error', pretty: false, write() {} })
+  const settings = () => ({ session_hours: 8, idle_minutes: 600 })
+  const parts = { store: store.admin.sessions, isActive: async () => true, settings, clock: gateway.now, log }
+  const browser = { address: '127.0.0.1', user_agent: 'test' }
+  const { secret } = await createAdminSessions(parts).begin({ actor, role: 'owner' }, browser)
+  const { token, secret: own } = await gateway.instance.tokens.issue({ name: sub })
+  tokens[token.token_id] = sub
+  const headers = { authorization: '', cookie: `gatehouse_session=${secret}`, 'x-gatehouse-csrf': '1' }
+  const call = async (path: string, options: { method?: string; json?: unknown } = {}, at = gateway) => {
+    const response = await at.admin(`/mcp/connections${path}`, { ...options, headers })
+    return { status: response.status, body: (await response.json()) as Record<string, never> & { error?: object } }
+  }
+  return {
+    sub,
+    token: own,
+    call,
+    state: async () => ((await call('')).body.data as unknown as { state: string }[])[0]?.state,
+    begin: async () => String((await call('/v', { json: {} })).body.location),
+    finish: (query: string, at = gateway) => call('', { json: { query } }, at),
+    end: () => call('/v', { method: 'DELETE' }),
+    async connect() {
+      const { status } = await this.finish(issuer.consent(await this.begin(), sub))
+      if (status !== 200) throw new Error(`not connected: ${status}`)
+    },
+    async act(at = gateway, name = 'v__act') {
+      await using client = await mcpClient(at, { token: own })
+      const { content, isError = false } = await client.callTool({ name, arguments: {} })
+      return [isError, (content as { text: string }[])[0]?.text]
+    },
+    async tools() {
+      await using client = await mcpClient(gateway, { token: own })
+      return (await client.listTools()).tools.map(({ name }) => name)
+    },
+  }
+}
+
+const AT = `${CONSOLE}/console/mcp`
+const done = (sub: string) => [false, `done for ${sub}`]
+const asked = [true, expect.stringContaining(`You are not connected to the MCP server "v". Connect at ${AT}`)]
+const ended = [true, expect.stringContaining(`Your connection to the MCP server "v" has ended. Connect again at ${AT}`)]
+
+describe('a person', () => {
+  it('connects once, calls tools with an own account, and ends the connection, which is revoked', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    expect([await ada.state(), await ada.act(), await ada.tools()]).toEqual(['none', asked, ['v__connect']])
+    const location = new URL(await ada.begin())
+    expect(`${location.origin}${location.pathname}`).toBe(`${issuer.url}/authorize`)
+    expect(Object.fromEntries(location.searchParams)).toMatchObject({
+      client_id: 'gatehouse',
+      response_type: 'code',
+      redirect_uri: AT,
+      resource: vendor.url,
+      scope: 'tools',
+      code_challenge_method: 'S256',
+    })
+    expect(await ada.finish(issuer.consent(location.href, 'ada'))).toMatchObject({ status: 200, body: { server: 'v' } })
+    expect([await ada.state(), await ada.act(), await ada.tools()]).toEqual([
+      'connected',
+      done('ada'),
+      ['v__act', 'v__of-ada'],
+    ])
+    expect(await ada.end()).toMatchObject({ status: 200, body: { revoked: true } })
+    expect(issuer.revoked).toEqual([issuer.secrets[1] as string])
+    expect([await ada.state(), await ada.act()]).toEqual(['none', asked])
+    const { data } = await gateway.read<{ data: { action: string }[] }>('/audit?object_id=v')
+    expect(data.map(({ action }) => action)).toEqual(['mcp_connection.delete', 'mcp_connection.create'])
+  })
+
+  it('gets nothing of another one, of its tools, results or connection', async () => {
+    const gateway = await start()
+    const [ada, bob] = [await person(gateway, 'ada'), await person(gateway, 'bob')]
+    await ada.connect()
+    expect([await bob.act(), await bob.tools(), await bob.state()]).toEqual([asked, ['v__connect'], 'none'])
+    await bob.connect()
+    const all = await Promise.all([ada.act(), bob.act()])
+    expect(all).toEqual([done('ada'), done('bob')])
+    expect([await ada.tools(), await bob.tools()]).toEqual([
+      ['v__act', 'v__of-ada'],
+      ['v__act', 'v__of-bob'],
+    ])
+    expect(await ada.act(gateway, 'v__of-bob').catch((thrown) => String(thrown))).toContain('no tool')
+    await bob.end()
+    expect([await ada.act(), await bob.act()]).toEqual([done('ada'), asked])
+  })
+
+  it('is not whoever else calls, and nobody else has connections', async () => {
+    const gateway = await start()
+    await (await person(gateway, 'ada')).connect()
+    await using client = await mcpClient(gateway)
+    expect((await client.listTools()).tools).toEqual([])
+    const call = client.callTool({ name: 'v__act', arguments: {} })
+    await expect(call).rejects.toMatchObject({ message: expect.stringContaining('it is not known who calls') })
+    for (const actor of ['login:ses_1', 'person:ada', 'admin:ada', 'oidc:', 'oidc:a da', `oidc:${'a'.repeat(151)}`]) {
+      const other = await person(gateway, 'other', actor)
+      expect([actor, (await other.call('')).body.data, (await other.call('/v', { json: {} })).status]).toEqual([
+        actor,
+        [] as never,
+        403,
+      ])
+    }
+    expect((await gateway.admin('/mcp/connections/v', { json: {} })).status).toBe(403)
+  })
+
+  it('is asked to open the address where the client can', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    for (const version of [undefined, CURRENT] as const) {
+      const capabilities = { elicitation: { url: {} } }
+      await using client = await mcpClient(gateway, { token: ada.token, capabilities, ...(version && { version }) })
+      const opened: unknown[] = []
+      client.setRequestHandler('elicitation/create', async ({ params }) => {
+        opened.push(params)
+        await ada.connect()
+        return { action: 'accept' }
+      })
+      expect(await client.callTool({ name: 'v__act', arguments: {} })).toMatchObject({
+        content: [{ text: 'done for ada' }],
+      })
+      expect(opened).toMatchObject([{ mode: 'url', url: AT }])
+      await ada.end()
+    }
+  })
+})
+
+describe('what comes back from the authorization server', () => {
+  it('is of no use to another person or session, a second time, or after 10 minutes', async () => {
+    const gateway = await start()
+    const [ada, bob, elsewhere] = [
+      await person(gateway, 'ada'),
+      await person(gateway, 'bob'),
+      await person(gateway, 'ada'),
+    ]
+    const query = issuer.consent(await ada.begin(), 'ada')
+    for (const thief of [bob, elsewhere]) {
+      expect(await thief.finish(query)).toMatchObject({ status: 400, body: { error: { code: 'invalid_value' } } })
+    }
+    // A stranger who sends a link with an own code connects nobody.
+    const own = issuer.consent(await bob.begin(), 'bob')
+    expect((await ada.finish(own)).status).toBe(400)
+    expect(issuer.grants).toEqual([])
+    expect((await ada.finish(query)).status).toBe(200)
+    expect((await ada.finish(query)).status).toBe(400)
+    expect([await ada.act(), await bob.act()]).toEqual([done('ada'), asked])
+    const late = issuer.consent(await ada.begin(), 'ada')
+    gateway.clock.advance(600_000)
+    expect((await ada.finish(late)).status).toBe(400)
+    expect(issuer.grants).toEqual(['authorization_code'])
+  })
+
+  it('counts only for what was begun last, and may come to another instance', async () => {
+    const [here, there] = [await start(), await start()]
+    const ada = await person(here, 'ada')
+    const before = issuer.consent(await ada.begin(), 'ada')
+    const after = issuer.consent(await ada.begin(), 'ada')
+    expect((await ada.finish(before, there)).status).toBe(400)
+    const both = await Promise.all([ada.finish(after, there), ada.finish(after, here)])
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 400])
+    expect([await ada.act(here), await ada.act(there)]).toEqual([done('ada'), done('ada')])
+  })
+
+  it('is refused where another issuer has sent it, or no issuer, and its code goes nowhere', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    for (const iss of ['https://evil.example.com', undefined]) {
+      const query = new URLSearchParams(issuer.consent(await ada.begin(), 'ada'))
+      query.delete('iss')
+      if (iss !== undefined) query.set('iss', iss)
+      expect(await ada.finish(query.toString())).toMatchObject({
+        status: 400,
+        body: { error: { code: 'invalid_value' } },
+      })
+    }
+    const denied = new URLSearchParams(issuer.consent(await ada.begin(), 'ada'))
+    denied.delete('code')
+    denied.set('error', 'access_denied')
+    expect(await ada.finish(denied.toString())).toMatchObject({
+      body: { error: { message: expect.stringContaining('access_denied') } },
+    })
+    expect([issuer.grants, await ada.state()]).toEqual([[], 'none'])
+  })
+
+  it('with a code that was used elsewhere or of another challenge connects nobody', async () => {
+    const gateway = await start()
+    const [ada, bob] = [await person(gateway, 'ada'), await person(gateway, 'bob')]
+    const stolen = new URLSearchParams(issuer.consent(await ada.begin(), 'ada'))
+    const query = new URLSearchParams(issuer.consent(await bob.begin(), 'bob'))
+    query.set('code', stolen.get('code') ?? '')
+    const refused = await bob.finish(query.toString())
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { error: { message: expect.stringContaining('invalid_grant') } },
+    })
+    expect(JSON.stringify(refused)).not.toContain(stolen.get('code'))
+    expect(await bob.act()).toEqual(asked)
+  })
+})
+
+describe('the authorization server', () => {
+  const failing: [string, Record<string, unknown>][] = [
+    ['that calls itself by another name', { issuer: 'https://evil.example.com' }],
+    ['whose page is a script', { authorization_endpoint: 'javascript:alert(1)' }],
+    ['whose page is on a private address', { authorization_endpoint: 'http://10.0.0.1/' }],
+    ['without a token endpoint', { token_endpoint: undefined }],
+  ]
+  it.each(failing)('%s is not used', async (_, metadata) => {
+    Object.assign(issuer.metadata, metadata)
+    const ada = await person(await start(), 'ada')
+    expect((await ada.call('/v', { json: {} })).status).toBe(502)
+  })
+
+  it('must be named by the metadata of the server, which must be of this server', async () => {
+    const ada = await person(await start(), 'ada')
+    const metadata = [
+      { ...resourceOf(), authorization_servers: ['https://evil.example.com'] },
+      { ...resourceOf(), resource: 'https://evil.example.com/mcp' },
+      { ...resourceOf(), resource: `${vendor.url}/other` },
+    ]
+    for (const one of metadata) {
+      vendor.intercept = () => Response.json(one)
+      expect((await ada.call('/v', { json: {} })).status).toBe(502)
+    }
+  })
+
+  it('may not have a private address that only the server has named', async () => {
+    const ada = await person(await start({ oauth_user: { ...USER_CLIENT, issuer: undefined } }), 'ada')
+    expect((await ada.call('/v', { json: {} })).status).toBe(502)
+    expect(issuer.grants).toEqual([])
+  })
+
+  it('registers the gateway where the operator has no client', async () => {
+    const ada = await person(await start({ oauth_user: {} }), 'ada')
+    const { searchParams } = new URL(await ada.begin())
+    expect(searchParams.get('client_id')).toStartWith('client-')
+    await ada.connect()
+    expect(await ada.act()).toEqual(done('ada'))
+    delete issuer.metadata.registration_endpoint
+    expect((await ada.call('/v', { json: {} })).body).toMatchObject({
+      error: { message: expect.stringContaining('needs a client_id') },
+    })
+  })
+})
+
+describe('the tokens of a connection', () => {
+  const refreshes = () => issuer.grants.filter((type) => type === 'refresh_token').length
+
+  it('are refreshed once for calls at a time, of this and of another instance', async () => {
+    const [here, there] = [await start({ clock: systemClock }), await start({ clock: systemClock })]
+    const ada = await person(here, 'ada')
+    await ada.connect()
+    await Promise.all([ada.act(here), ada.act(there)])
+    issuer.access.clear()
+    const all = await Promise.all(Array.from({ length: 6 }, (_, at) => ada.act(at % 2 === 0 ? here : there)))
+    expect(all).toEqual(Array.from({ length: 6 }, () => done('ada')))
+    expect(refreshes()).toBe(1)
+  })
+
+  it('are refreshed before they expire', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    await ada.connect()
+    gateway.clock.advance(3_569_000)
+    expect([await ada.act(), refreshes()]).toEqual([done('ada'), 0])
+    gateway.clock.advance(2_000)
+    expect([await ada.act(), refreshes()]).toEqual([done('ada'), 1])
+    expect([await ada.act(), refreshes()]).toEqual([done('ada'), 1])
+  })
+
+  it('end with a refused refresh token, and the person is asked to connect again', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    await ada.connect()
+    issuer.refresh.clear()
+    gateway.clock.advance(3_600_000)
+    expect([await ada.act(), await ada.state()]).toEqual([ended, 'ended'])
+    const count = issuer.grants.length
+    expect([await ada.act(), issuer.grants.length]).toEqual([ended, count])
+    await ada.connect()
+    expect(await ada.act()).toEqual(done('ada'))
+  })
+
+  it('stay where the authorization server is away, and are refreshed once it is back', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    await ada.connect()
+    gateway.clock.advance(3_600_000)
+    issuer.intercept = () => new Response('down', { status: 503 })
+    expect(await ada.act()).toEqual([true, expect.stringContaining('Try again later')])
+    issuer.intercept = undefined
+    gateway.clock.advance(60_000)
+    expect([await ada.act(), await ada.state()]).toEqual([done('ada'), 'connected'])
+  })
+
+  it('that a killed process has refreshed and not stored are lost, which the next one says', async () => {
+    const killed = await start()
+    const ada = await person(killed, 'ada')
+    await ada.connect()
+    killed.clock.advance(3_600_000)
+    // The response never comes: the process is gone.
+    const never = Promise.withResolvers<void>()
+    const sent = Promise.withResolvers<void>()
+    issuer.granted = () => {
+      sent.resolve()
+      return never.promise
+    }
+    void ada.act().catch(() => {})
+    await sent.promise
+    issuer.granted = undefined
+    const next = await start()
+    next.clock.advance(3_600_000 + 21_000)
+    expect([await ada.act(next), refreshes()]).toEqual([ended, 2])
+    never.resolve()
+  })
+
+  it('are of no use once the person has ended the connection at another instance', async () => {
+    const [here, there] = [await start(), await start()]
+    const ada = await person(here, 'ada')
+    await ada.connect()
+    expect(await ada.act(there)).toEqual(done('ada'))
+    await ada.end()
+    expect(await ada.act(there)).toEqual(asked)
+  })
+
+  it('are of no use at another address, or without the key', async () => {
+    const ada = await person(await start(), 'ada')
+    await ada.connect()
+    const row = await store.mcpConnections.find({ person: `ada ${ISSUER}`, server: 'v' })
+    const other = startMcpVendor()
+    stops.push(() => other.stop())
+    const url = vendor.url
+    vendor.url = other.url
+    const moved = await start()
+    vendor.url = url
+    expect([await ada.act(moved), other.headers.length]).toEqual([ended, 0])
+    // A row that somebody copies to another person is none of theirs.
+    const bob = await person(await start(), 'bob')
+    const made = { connection_id: 'mcpc_copied', sealed: row?.sealed ?? '', connected_at: 1 }
+    const audit = { actor: 'gateway', action: 'test', object_type: 'test', object_id: 'v', at_ms: 1 }
+    await store.mcpConnections.connect({ person: `bob ${ISSUER}`, server: 'v' }, made, audit)
+    expect(await bob.act()).toEqual(ended)
+  })
+
+  it('and codes stand in no row, log, list, error or audit entry', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    const query = issuer.consent(await ada.begin(), 'ada')
+    await ada.finish(query)
+    vendor.answer = () => say(`your token is ${vendor.headers.at(-1)?.get('authorization')}`)
+    const told = await ada.act()
+    issuer.intercept = () =>
+      Response.json({ error: 'server_error', error_description: issuer.secrets.join(' ') }, { status: 500 })
+    gateway.clock.advance(3_600_000)
+    const failed = await ada.act()
+    const { data } = await gateway.read<{ data: object[] }>('/audit')
+    const row = await store.mcpConnections.find({ person: `ada ${ISSUER}`, server: 'v' })
+    const all = JSON.stringify([told, failed, data, row, (await ada.call('')).body, gateway.logged()])
+    for (const secret of [
+      ...issuer.secrets,
+      USER_CLIENT.client_secret,
+      new URLSearchParams(query).get('code') ?? '?',
+    ]) {
+      expect(all).not.toContain(secret)
+    }
+  })
+})
