@@ -35,8 +35,7 @@ export type SettingColumns = {
 export type AccountColumns = SettingColumns & {
   name: string
   disabled: number // 0 or 1
-  /** 0 or 1: it is in the configuration file. */
-  declared: number
+  declared: number // 0 or 1: it is in the configuration file
   created_at: number
 }
 

@@ -762,6 +762,33 @@ export type LoginMethods = {
   methods: (string)[]
 }
 
+export type McpConnection = {
+  server: string
+  state: 'connected' | 'ended' | 'none'
+  connected_at: number | null
+}
+
+export type McpConnectionBegun = {
+  location: string
+}
+
+export type McpConnectionEnded = {
+  revoked: boolean
+}
+
+export type McpConnectionFinish = {
+  query: string
+}
+
+export type McpConnectionList = {
+  data: (McpConnection)[]
+  next_cursor: string | null
+}
+
+export type McpConnectionMade = {
+  server: string
+}
+
 export type McpServer = {
   server: string
   kind: 'built in' | 'http' | 'sse' | 'openapi' | 'program'
@@ -2411,6 +2438,30 @@ export type Api = {
     query: {}
     body: undefined
     response: McpServer
+  }
+  'GET /admin/v1/mcp/connections': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined }
+    body: undefined
+    response: McpConnectionList
+  }
+  'POST /admin/v1/mcp/connections': {
+    params: {}
+    query: {}
+    body: McpConnectionFinish
+    response: McpConnectionMade
+  }
+  'POST /admin/v1/mcp/connections/{server}': {
+    params: { server: string }
+    query: {}
+    body: undefined
+    response: McpConnectionBegun
+  }
+  'DELETE /admin/v1/mcp/connections/{server}': {
+    params: { server: string }
+    query: {}
+    body: undefined
+    response: McpConnectionEnded
   }
   'GET /admin/v1/mcp/tools': {
     params: {}

@@ -9,7 +9,7 @@ import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { closed } from '../../spec/fields.ts'
 import { noSuch, originOf } from './edit.ts'
-import { listAnswer, listSchema } from './list.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type McpConnectionRouteParts = BodyParts & {
@@ -76,11 +76,13 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {
     const person = personOf(context)
     const found = person === undefined ? [] : personal(context)
-    const rows = found.map(async (upstream) => ({
+    const { limit, after: [after = ''] = [] } = readPage(context.query())
+    const rest = found.filter(({ name }) => name > after)
+    const rows = rest.slice(0, limit).map(async (upstream) => ({
       server: upstream.name,
       ...(await mcpConnections.state({ ...nameOf(upstream), person: person ?? '' })),
     }))
-    return listAnswer(await Promise.all(rows), undefined)
+    return listAnswer(await Promise.all(rows), rest.length > limit ? [rest[limit - 1]?.name ?? ''] : undefined)
   }
 
   async function begin(context: Context): Promise<Response> {
@@ -105,8 +107,10 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
     adminRoute(['GET', ROOT, ACCESS], {
       summary: 'List your connections to MCP servers',
       description:
-        'The servers with `oauth_user`, and whether the person who asks is connected. Empty for whoever has not logged in by `admin.oidc`.',
+        'The servers with `oauth_user`, and whether the person who has the session is connected. Empty in sessions that were not begun by `admin.oidc`.',
+      query: LIST_PARAMETERS,
       response: listSchema(McpConnection, 'McpConnectionList'),
+      errors: ['invalid_value'],
       handle: list,
     }),
     adminRoute(['POST', `${ROOT}/:server`, ACCESS], {

@@ -6,10 +6,10 @@ import { openSealed, sealingKey, sealText } from '../../kit/sealed-text.ts'
 import { randomAlphanumerics, sha256 } from '../../kit/secret.ts'
 import type { AccessToken } from '../../providers/mcp/access-token.ts'
 import {
-  type Begun,
   createUserOAuth,
   GrantEnded,
   type OAuthServer,
+  type PendingConsent,
   type UserTokens,
 } from '../../providers/mcp/user-oauth.ts'
 import type { AuditOrigin } from '../../spec/audit.ts'
@@ -83,7 +83,7 @@ export function createMcpConnections({
   const boundTo = ({ person, name, url, oauth_user }: PersonalServer, what: string): string =>
     JSON.stringify(['mcp', what, person, name, url, oauth_user?.issuer ?? null, oauth_user?.client_id ?? null])
 
-  function seal(value: Begun | UserTokens, bound_to: string): string {
+  function seal(value: PendingConsent | UserTokens, bound_to: string): string {
     const key = sealingKey(config().contents_key ?? '')
     if (!key) throw new GatewayError('internal_error', 'GATEHOUSE_CONTENTS_KEY is not set.')
     const { key_id, sealed } = sealText(JSON.stringify(value), key, bound_to)
@@ -205,10 +205,10 @@ export function createMcpConnections({
     },
 
     async begin(server, { redirect_uri, session_id }) {
-      const { location, begun } = await oauth.begin(server, redirect_uri)
+      const { location, pending } = await oauth.begin(server, redirect_uri)
       await rows.begin(keyOf(server), {
-        hash: hashOf(begun.state, session_id),
-        sealed: seal(begun, boundTo(server, 'begun')),
+        hash: hashOf(pending.state, session_id),
+        sealed: seal(pending, boundTo(server, 'pending')),
         until: unixSeconds(clock) + BEGIN_SECONDS,
       })
       return location
@@ -221,9 +221,9 @@ export function createMcpConnections({
       const found = taken && find(taken.server)
       if (!found) throw refused('this session has not begun it, or it is over 10 minutes old or was used')
       const server = { ...found, person }
-      const begun = open(taken.pending, boundTo(server, 'begun')) as Begun | undefined
-      if (!begun) throw refused('the server is configured in another way since it was begun')
-      const tokens = await oauth.finish(server, begun, query)
+      const pending = open(taken.pending, boundTo(server, 'pending')) as PendingConsent | undefined
+      if (!pending) throw refused('the server is configured in another way since it was begun')
+      const tokens = await oauth.finish(server, pending, query)
       const before = await rows.find(keyOf(server))
       const connected_at = unixSeconds(clock)
       await rows.connect(

@@ -23,7 +23,7 @@ export function createPersonUpstream(
   }
 
   async function connected(): Promise<McpUpstream> {
-    if (person === undefined) throw nobody(name)
+    if (person === undefined) throw unknownPerson(name)
     const server = { name, url: config.url, oauth_user: config.oauth_user, person }
     const connection_id = await connections.require(server).catch((thrown) => {
       if (thrown instanceof NotConnected) leave()
@@ -54,7 +54,7 @@ export function createPersonUpstream(
   }
 }
 
-const nobody = (name: string) =>
+const unknownPerson = (name: string) =>
   new GatewayError(
     'permission_denied',
     `Each person connects an account of their own to the MCP server "${name}", and it is not known who calls: use an access token of your OpenID provider at /mcp, the playground, or an API token that mcp.servers.${name}.oauth_user.tokens gives to one person.`,

@@ -103,16 +103,11 @@ const MAX_OFFERED = 1_000
 export function createUpstream(parts: UpstreamParts): McpUpstream {
   const { name, config, clock, log } = parts
   const limits = limitsOf(config ?? {})
-  const { client_secret, refresh_token } = config?.oauth ?? {}
-  const { key, headers = {}, env = {}, oauth_user } = config ?? {}
-  const secrets = [
-    key,
-    client_secret,
-    refresh_token,
-    oauth_user?.client_secret,
-    ...Object.values(headers),
-    ...secretsOf(env),
-  ].filter((one) => one !== undefined)
+  const { client_secret, refresh_token } = { ...config?.oauth, ...config?.oauth_user }
+  const { key, headers = {}, env = {} } = config ?? {}
+  const secrets = [key, client_secret, refresh_token, ...Object.values(headers), ...secretsOf(env)].filter(
+    (one) => one !== undefined,
+  )
   const transport = createScrubbingTransport(parts.transport, secrets)
   let connection: Promise<Client> | undefined
   let offered: McpOffer | undefined

@@ -28,7 +28,7 @@ type Issuer = Pick<OpenId.ServerMetadata, (typeof KEPT)[number]>
 type Grant = { issuer: Issuer; client_id: string; client_secret?: string | undefined; resource: string }
 
 /** What is kept while the person is with the authorization server. */
-export type Begun = Grant & { state: string; verifier: string; redirect_uri: string }
+export type PendingConsent = Grant & { state: string; verifier: string; redirect_uri: string }
 
 export type UserTokens = Grant & {
   access_token: string
@@ -167,7 +167,7 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
 
   return {
     /** Where the person gives its consent, and what `finish` needs then. Throws GatewayError, as the others do. */
-    async begin(server: OAuthServer, redirect_uri: string): Promise<{ location: string; begun: Begun }> {
+    async begin(server: OAuthServer, redirect_uri: string): Promise<{ location: string; pending: PendingConsent }> {
       const { name, oauth_user = {} } = server
       const { randomPKCECodeVerifier, randomState, calculatePKCECodeChallenge, buildAuthorizationUrl } = await library()
       const { resource, issuer, scopes } = await resourceOf(server)
@@ -180,9 +180,9 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
           ? await register(server, issuer, redirect_uri, algorithm).catch(translated(name, 'bad_upstream_response'))
           : { client_id: oauth_user.client_id }
       const [state, verifier] = [randomState(), randomPKCECodeVerifier()]
-      const begun = { issuer: issuerOf(metadata), ...client, resource, state, verifier, redirect_uri }
+      const pending = { issuer: issuerOf(metadata), ...client, resource, state, verifier, redirect_uri }
       const scope = (oauth_user.scopes ?? scopes.filter((one) => SCOPE.test(one))).join(' ')
-      const location = buildAuthorizationUrl(await clientOf(server, begun), {
+      const location = buildAuthorizationUrl(await clientOf(server, pending), {
         redirect_uri,
         state,
         resource,
@@ -190,20 +190,20 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
         code_challenge_method: 'S256',
         ...(scope !== '' && { scope }),
       })
-      return { location: location.href, begun }
+      return { location: location.href, pending }
     },
 
     /** `query`: what the authorization server has added to the address. */
-    async finish(server: OAuthServer, begun: Begun, query: string): Promise<UserTokens> {
+    async finish(server: OAuthServer, pending: PendingConsent, query: string): Promise<UserTokens> {
       const { authorizationCodeGrant } = await library()
-      const url = new URL(begun.redirect_uri)
+      const url = new URL(pending.redirect_uri)
       url.search = query
-      const checks = { expectedState: begun.state, pkceCodeVerifier: begun.verifier }
-      const { resource } = begun
-      const answer = await authorizationCodeGrant(await clientOf(server, begun), url, checks, { resource }).catch(
+      const checks = { expectedState: pending.state, pkceCodeVerifier: pending.verifier }
+      const { resource } = pending
+      const answer = await authorizationCodeGrant(await clientOf(server, pending), url, checks, { resource }).catch(
         translated(server.name),
       )
-      return tokensOf(server.name, answer, begun)
+      return tokensOf(server.name, answer, pending)
     },
 
     /** Throws GrantEnded where the authorization server refuses the refresh token. */

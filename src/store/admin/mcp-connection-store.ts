@@ -2,7 +2,7 @@
 import type { AuditDraft } from '../../spec/audit.ts'
 
 /** Whose, and to which server. */
-export type McpConnectionKey = { person: string; server: string }
+type McpConnectionKey = { person: string; server: string }
 
 export type McpConnectionRow = McpConnectionKey & {
   /** Another one each time that the person connects. Null: not connected yet. */

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useAct, useApiAll, useMe } from '../../api/hooks.ts'
 import type { McpServer, McpTool } from '../../api/types.ts'
 import { choice, text } from '../../lib/search.ts'
-import { hasRight } from '../../shell/page.ts'
+import { hasRight, seesAll } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -13,6 +13,7 @@ import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Count, Time } from '../../ui/values.tsx'
+import { Connections } from './connections.tsx'
 
 const STATES = {
   approved: { label: 'Approved', tone: 'ok' },
@@ -23,7 +24,22 @@ const FILTERS = ['', 'pending', 'changed', 'approved'] as const
 const NO_FILTER = { q: '', server: '', state: '' } as const
 
 export function McpPage() {
-  const mayApprove = hasRight(useMe(), 'operate')
+  const me = useMe()
+  return (
+    <>
+      <PageHead
+        title="MCP servers"
+        note="Tools that clients call through the gateway. One whose definition has changed is off until it is approved again."
+      />
+      <div className="stack">
+        {hasRight(me, 'call') && <Connections />}
+        {seesAll(me) && <Tools mayApprove={hasRight(me, 'operate')} />}
+      </div>
+    </>
+  )
+}
+
+function Tools({ mayApprove }: { mayApprove: boolean }) {
   const [{ q, server, state }, change] = useAddress({ q: text(), server: text(), state: choice(FILTERS, '') })
   const [asked, setAsked] = useState<McpTool>()
   const tools = useApiAll('GET /admin/v1/mcp/tools', {}, { refetch_ms: 15_000 })
@@ -37,49 +53,43 @@ export function McpPage() {
   const inState = (name: McpTool['state']) => tools.rows.filter((tool) => tool.state === name).length
   return (
     <>
-      <PageHead
-        title="MCP servers"
-        note="Tools that clients call through the gateway. One whose definition has changed is off until it is approved again."
-      />
-      <div className="stack">
-        <Servers mayConnect={mayApprove} />
-        <Stats>
-          <Stat label="Tools approved" value={<Count value={inState('approved')} />} />
-          <Stat label="Not approved" value={<Count value={inState('pending')} />} />
-          <Stat label="Changed since" value={<Count value={inState('changed')} />} />
-        </Stats>
-        <Filters onClear={q || server || state ? () => change(NO_FILTER) : undefined}>
-          <SearchField label="Find a tool" value={q} onChange={(value) => change({ q: value })} />
-          <FilterSelect
-            label="Server"
-            value={server}
-            options={servers.map((value) => ({ value, label: value }))}
-            onChange={(value) => change({ server: value }, { push: true })}
-          />
-          <FilterSelect
-            label="State"
-            value={state}
-            options={FILTERS.flatMap((value) => (value === '' ? [] : [{ value, label: STATES[value].label }]))}
-            onChange={(value) => change({ state: value as typeof state }, { push: true })}
-          />
-        </Filters>
-        <Table
-          label="Tools"
-          columns={columnsOf(mayApprove ? setAsked : undefined)}
-          rows={rows}
-          keyOf={({ server: name, tool }) => `${name} ${tool}`}
-          isLoading={tools.isLoading}
-          error={tools.error}
-          onRetry={tools.reload}
-          empty={
-            <Empty title={tools.rows.length > 0 ? 'No tool meets these filters' : 'No tool was seen yet'} icon="tool">
-              {tools.rows.length > 0
-                ? 'Clear a filter to see more of them.'
-                : 'A server is asked for its tools when a client first uses /mcp, or when you connect to it above.'}
-            </Empty>
-          }
+      <Servers mayConnect={mayApprove} />
+      <Stats>
+        <Stat label="Tools approved" value={<Count value={inState('approved')} />} />
+        <Stat label="Not approved" value={<Count value={inState('pending')} />} />
+        <Stat label="Changed since" value={<Count value={inState('changed')} />} />
+      </Stats>
+      <Filters onClear={q || server || state ? () => change(NO_FILTER) : undefined}>
+        <SearchField label="Find a tool" value={q} onChange={(value) => change({ q: value })} />
+        <FilterSelect
+          label="Server"
+          value={server}
+          options={servers.map((value) => ({ value, label: value }))}
+          onChange={(value) => change({ server: value }, { push: true })}
         />
-      </div>
+        <FilterSelect
+          label="State"
+          value={state}
+          options={FILTERS.flatMap((value) => (value === '' ? [] : [{ value, label: STATES[value].label }]))}
+          onChange={(value) => change({ state: value as typeof state }, { push: true })}
+        />
+      </Filters>
+      <Table
+        label="Tools"
+        columns={columnsOf(mayApprove ? setAsked : undefined)}
+        rows={rows}
+        keyOf={({ server: name, tool }) => `${name} ${tool}`}
+        isLoading={tools.isLoading}
+        error={tools.error}
+        onRetry={tools.reload}
+        empty={
+          <Empty title={tools.rows.length > 0 ? 'No tool meets these filters' : 'No tool was seen yet'} icon="tool">
+            {tools.rows.length > 0
+              ? 'Clear a filter to see more of them.'
+              : 'A server is asked for its tools when a client first uses /mcp, or when you connect to it above.'}
+          </Empty>
+        }
+      />
       {asked && <ApproveDialog tool={asked} onClose={() => setAsked(undefined)} />}
     </>
   )
