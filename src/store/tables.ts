@@ -48,8 +48,7 @@ type TokensTable = AccountColumns & {
   previous_hash: string | null
   previous_expires_at: number | null
   last_used_at: number | null
-  /** The revision at which it was added: orders tokens of the same second. */
-  added_revision: number
+  added_revision: number // orders tokens of the same second
 }
 
 type ProjectsTable = AccountColumns & {
