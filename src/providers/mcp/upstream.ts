@@ -67,8 +67,7 @@ export type McpUpstream = {
 }
 
 type UpstreamParts = {
-  /** Of the person whose connection it is; undefined: as the server is configured. */
-  token?: AccessToken | undefined
+  token?: AccessToken | undefined // of the person whose connection it is
   client?: ServedClient | undefined
   name: string
   config: McpServerConfig | undefined
@@ -314,8 +313,6 @@ function asFailure(thrown: unknown, name: string): GatewayError {
   return new GatewayError(
     'bad_upstream_response',
     `The MCP server "${name}" failed: ${String(message).slice(0, 300)}`,
-    {
-      cause: thrown,
-    },
+    { cause: thrown },
   )
 }
