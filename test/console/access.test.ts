@@ -132,6 +132,68 @@ describeInBrowser('tokens, projects and budgets in the console', () => {
     })
   })
 
+  it.each(['light', 'dark'] as const)('gives a project labels, and limits for each end user, %s', async (scheme) => {
+    const { project_id } = await create<{ project_id: string }>('/projects', { name: `Fair ${scheme}` })
+    const page = await opened.open(`/projects/${project_id}`, { scheme, allowed: /projects\/\w+ 400/ })
+    const stored = async () => {
+      const { labels, end_users } = await opened.admin(`/projects/${project_id}`)
+      return { labels, end_users }
+    }
+    await button(page, 'Edit').click()
+    await button(page, 'Add a rate limit of end users').press('Enter')
+    await page.getByLabel('At most').fill('30')
+    await button(page, 'Add a budget of end users').click()
+    await page.getByLabel('Amount').fill('1.5')
+    await page.getByLabel('Labels').fill(`no name=1\nnote=${XSS}`)
+    await button(page, 'Save').click()
+    await page.getByRole('alert').filter({ hasText: 'no name' }).waitFor()
+    await expectSoon(() => page.getByLabel('Labels').getAttribute('aria-invalid'), 'true')
+    await page.getByRole('alert').scrollIntoViewIfNeeded()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, `project-end-users-${scheme}`, [390, 1440, 2560])
+    await page.getByLabel('Labels').fill(`team=a=b\nempty\nnote=${XSS}`)
+    await button(page, 'Save').click()
+    await toast(page, 'Project changed')
+    const end_users = { rate_limits: { requests_per_minute: 30 }, budgets: [{ amount: 1.5, window: 'month' }] }
+    expect(await stored()).toEqual({ labels: { team: 'a=b', empty: '', note: XSS }, end_users })
+    await page.getByText('Requests per minute: 30, $1.50 a month').waitFor()
+    await page.getByText(`team=a=b, empty=, note=${XSS}`).waitFor()
+    await screenshots(page, `project-facts-${scheme}`, [390, 1440, 2560])
+    await button(page, 'Edit').click()
+    await button(page, 'Remove this limit').click()
+    await button(page, 'Remove this budget').click()
+    await page.getByLabel('Labels').fill('')
+    await button(page, 'Save').click()
+    await expectSoon(stored, { labels: {}, end_users: {} })
+  })
+
+  it('makes a token with labels and a limit for each end user', async () => {
+    const page = await opened.open('/tokens?add=yes')
+    await page.getByLabel('Name').fill('fair')
+    await button(page, 'Add a rate limit of end users').click()
+    await page.getByLabel('At most').fill('0')
+    await page.getByLabel('Labels').fill('team=search')
+    await button(page, 'Create token').click()
+    await page.getByRole('heading', { name: 'The secret of fair' }).waitFor()
+    const { data } = await opened.admin<{ data: object[] }>('/tokens?q=fair')
+    expect(data[0]).toMatchObject({
+      labels: { team: 'search' },
+      end_users: { rate_limits: { requests_per_minute: 0 } },
+      rate_limits: {},
+    })
+  })
+
+  it('lets the admin of a project change its labels, and nothing else of it', async () => {
+    const page = await opened.open(`/projects/${shop}`, { role: 'project_admin', project_id: shop })
+    expect([await button(page, 'Delete').count(), await button(page, 'Disable').count()]).toEqual([0, 0])
+    await button(page, 'Edit').click()
+    expect(await page.getByRole('dialog').getByRole('textbox').count()).toBe(1)
+    await page.getByLabel('Labels').fill('cost-center=42')
+    await button(page, 'Save').click()
+    await toast(page, 'Project changed')
+    expect(await opened.admin(`/projects/${shop}`)).toMatchObject({ labels: { 'cost-center': '42' }, name: 'Shop' })
+  })
+
   it('finds tokens by text and state, in the address', async () => {
     const page = await opened.open('/tokens')
     await page.getByRole('searchbox', { name: 'Find a token' }).fill('ANN')

@@ -51,8 +51,7 @@ export const ACTS: readonly Act[] = [
   act('/tokens/$token', ['button', /^Rotate/], ['POST /tokens/{token_id}/rotate'], MANAGERS),
   act('/tokens/$token', ['button', /^Revoke/], ['DELETE /tokens/{token_id}'], MANAGERS),
   act('/projects', ['button', /^New project/], ['POST /projects'], OPERATORS),
-  // A project_admin may change the labels, for which there is no form.
-  act('/projects/$project', ['button', /^Edit/], ['PATCH /projects/{project_id}'], OPERATORS, MANAGERS),
+  act('/projects/$project', ['button', /^Edit/], ['PATCH /projects/{project_id}'], MANAGERS),
   act('/projects/$project', ['button', /^Delete/], ['DELETE /projects/{project_id}'], OPERATORS),
   act('/projects/$project', ['link', /^New token/], ['POST /tokens'], MANAGERS),
   act('/budgets', ['button', /^Give credit/], ['POST /budgets/credit'], OPERATORS),

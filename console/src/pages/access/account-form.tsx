@@ -1,4 +1,4 @@
-/** The fields that tokens and projects have in common: models, limits, budgets, expiry, addresses. */
+/** The fields that tokens and projects have in common: models, limits, budgets, end users, expiry, addresses, labels. */
 import type { ReactNode } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
 import { CALL_FAMILIES, familyName } from '../../lib/families.ts'
@@ -17,7 +17,7 @@ type FormProps = {
   children?: ReactNode
 }
 
-const OWN_ERRORS = ['name', 'models', 'guards', 'expires_at', 'allowed_addresses']
+const OWN_ERRORS = ['name', 'models', 'guards', 'expires_at', 'allowed_addresses', 'labels']
 
 export function AccountFields({ draft, onChange, error, children }: FormProps) {
   return (
@@ -44,6 +44,8 @@ export function AccountFields({ draft, onChange, error, children }: FormProps) {
       <GuardNames value={draft.guards} onChange={(guards) => onChange({ guards })} error={errorOf(error, 'guards')} />
       <LimitRows rows={draft.limits} onChange={(limits) => onChange({ limits })} />
       <BudgetRows rows={draft.budgets} onChange={(budgets) => onChange({ budgets })} />
+      <LimitRows of="end users" rows={draft.userLimits} onChange={(userLimits) => onChange({ userLimits })} />
+      <BudgetRows of="end users" rows={draft.userBudgets} onChange={(userBudgets) => onChange({ userBudgets })} />
       <TextField
         label="Expires"
         type="datetime-local"
@@ -60,10 +62,22 @@ export function AccountFields({ draft, onChange, error, children }: FormProps) {
         onChange={(addresses) => onChange({ addresses })}
         error={errorOf(error, 'allowed_addresses')}
       />
+      <LabelField draft={draft} onChange={onChange} error={error} />
       <FormError error={error} fields={OWN_ERRORS} />
     </>
   )
 }
+
+export const LabelField = ({ draft, onChange, error }: FormProps) => (
+  <TextArea
+    label="Labels"
+    help="One a line, such as team=search. They change nothing."
+    rows={2}
+    value={draft.labels}
+    onChange={(labels) => onChange({ labels })}
+    error={errorOf(error, 'labels')}
+  />
+)
 
 type FamilyProps = { chosen: Draft['families']; onChange(families: Draft['families']): void }
 
@@ -116,18 +130,25 @@ const LIMIT_OPTIONS = LIMITS.map(([value, label]) => ({ value, label }))
 const WINDOW_OPTIONS = WINDOWS.map(([value, label]) => ({ value, label }))
 const COMMON_LIMITS: LimitName[] = ['requests_per_minute', 'tokens_per_minute', 'requests_per_day']
 
-type RowsProps<Row> = { rows: Row[]; onChange(rows: Row[]): void }
+type RowsProps<Row> = {
+  rows: Row[]
+  onChange(rows: Row[]): void
+  /** Given where they count for each end user alone. */
+  of?: 'end users'
+}
+const USER_HELP = 'For each `user` that its calls name.'
 
 const changed = <Row extends { key: number }>(rows: Row[], key: number, change: Partial<Row>): Row[] =>
   rows.map((row) => (row.key === key ? { ...row, ...change } : row))
 
-function LimitRows({ rows, onChange }: RowsProps<LimitRow>) {
+function LimitRows({ rows, onChange, of }: RowsProps<LimitRow>) {
   const unused = [...COMMON_LIMITS, ...LIMITS.map(([name]) => name)].find(
     (name) => !rows.some(({ limit }) => limit === name),
   )
   return (
     <fieldset className="access-rows">
-      <legend className="field-label">Rate limits</legend>
+      <legend className="field-label">{of ? `Rate limits of ${of}` : 'Rate limits'}</legend>
+      {of && <span className="field-help">{USER_HELP}</span>}
       {rows.map((row) => (
         <div key={row.key} className="access-row">
           <Combobox
@@ -160,17 +181,17 @@ function LimitRows({ rows, onChange }: RowsProps<LimitRow>) {
           icon="plus"
           onClick={() => onChange([...rows, { key: nextKey(), limit: unused, amount: '' }])}
         >
-          Add a rate limit
+          {of ? `Add a rate limit of ${of}` : 'Add a rate limit'}
         </Button>
       )}
     </fieldset>
   )
 }
 
-function BudgetRows({ rows, onChange }: RowsProps<BudgetRow>) {
+function BudgetRows({ rows, onChange, of }: RowsProps<BudgetRow>) {
   return (
     <fieldset className="access-rows">
-      <legend className="field-label">Budgets</legend>
+      <legend className="field-label">{of ? `Budgets of ${of}` : 'Budgets'}</legend>
       {rows.map((row) => (
         <div key={row.key} className="access-row">
           <TextField
@@ -205,7 +226,7 @@ function BudgetRows({ rows, onChange }: RowsProps<BudgetRow>) {
         icon="plus"
         onClick={() => onChange([...rows, { key: nextKey(), amount: '', window: 'month', isSoft: false, stored: {} }])}
       >
-        Add a budget
+        {of ? `Add a budget of ${of}` : 'Add a budget'}
       </Button>
     </fieldset>
   )

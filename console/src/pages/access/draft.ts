@@ -1,5 +1,6 @@
 /** The form of a token or project: what is typed, and the fields of the admin API that it makes. */
-import type { Budget, Project, Token } from '../../api/types.ts'
+import type { Budget, EndUserLimits, Project, Token } from '../../api/types.ts'
+import { money } from '../../lib/format.ts'
 import { localText, secondsOf } from '../../lib/local-time.ts'
 
 type Families = NonNullable<Token['families']>
@@ -26,6 +27,11 @@ export type Draft = {
   addresses: string
   limits: LimitRow[]
   budgets: BudgetRow[]
+  /** What is limited for each end user. */
+  userLimits: LimitRow[]
+  userBudgets: BudgetRow[]
+  /** One `name=value` a line. */
+  labels: string
 }
 
 export const EMPTY: Draft = {
@@ -38,6 +44,9 @@ export const EMPTY: Draft = {
   addresses: '',
   limits: [],
   budgets: [],
+  userLimits: [],
+  userBudgets: [],
+  labels: '',
 }
 
 let lastKey = 0
@@ -52,20 +61,32 @@ export function draftOf(account: Token | Project): Draft {
     guards: account.guards.join('\n'),
     expires: account.expires_at === null ? '' : localText(account.expires_at),
     addresses: account.allowed_addresses?.join('\n') ?? '',
-    limits: Object.entries(account.rate_limits).map(([limit, amount]) => ({
-      key: nextKey(),
-      limit: limit as LimitName,
-      amount: String(amount),
-    })),
-    budgets: account.budgets.map((stored) => ({
-      key: nextKey(),
-      amount: String(stored.amount),
-      window: stored.window,
-      isSoft: stored.soft === true,
-      stored,
-    })),
+    limits: limitRows(account.rate_limits),
+    budgets: budgetRows(account.budgets),
+    userLimits: limitRows(account.end_users.rate_limits),
+    userBudgets: budgetRows(account.end_users.budgets),
+    labels: labelLines(account.labels).join('\n'),
   }
 }
+
+const limitRows = (limits: RateLimits = {}): LimitRow[] =>
+  Object.entries(limits).map(([limit, amount]) => ({
+    key: nextKey(),
+    limit: limit as LimitName,
+    amount: String(amount),
+  }))
+
+const budgetRows = (budgets: Budget[] = []): BudgetRow[] =>
+  budgets.map((stored) => ({
+    key: nextKey(),
+    amount: String(stored.amount),
+    window: stored.window,
+    isSoft: stored.soft === true,
+    stored,
+  }))
+
+export const labelLines = (labels: Record<string, string>): string[] =>
+  Object.entries(labels).map(([name, value]) => `${name}=${value}`)
 
 /** What the draft says of an account, for a creation or a change. What cannot be a number is left to the gateway to refuse. */
 export function fieldsOf(draft: Draft) {
@@ -76,9 +97,28 @@ export function fieldsOf(draft: Draft) {
     guards: lines(draft.guards),
     expires_at: secondsOf(draft.expires) ?? null,
     allowed_addresses: draft.addresses.trim() === '' ? null : lines(draft.addresses),
-    rate_limits: Object.fromEntries(draft.limits.map(({ limit, amount }) => [limit, numberOf(amount)])) as RateLimits,
+    rate_limits: limitsOf(draft.limits),
     budgets: draft.budgets.map(budgetOf),
+    end_users: {
+      ...(draft.userLimits.length > 0 && { rate_limits: limitsOf(draft.userLimits) }),
+      ...(draft.userBudgets.length > 0 && { budgets: draft.userBudgets.map(budgetOf) }),
+    },
+    labels: labelsOf(draft.labels),
   }
+}
+
+const limitsOf = (rows: LimitRow[]): RateLimits =>
+  Object.fromEntries(rows.map(({ limit, amount }) => [limit, numberOf(amount)])) as RateLimits
+
+/** A line without a sign is a name without a value. */
+function labelsOf(text: string): Record<string, string> {
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '')
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.indexOf('=')
+      return at === -1 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)]
+    }),
+  )
 }
 
 type Fields = ReturnType<typeof fieldsOf>
@@ -96,7 +136,8 @@ export function changesOf(before: Draft, after: Draft): Partial<Fields> {
 
 /** For a creation: what is empty is left to the defaults of the configuration. */
 export function orderOf(draft: Draft) {
-  const { name, models, families, guards, expires_at, allowed_addresses, rate_limits, budgets } = fieldsOf(draft)
+  const { name, models, families, guards, expires_at, allowed_addresses, rate_limits, budgets, end_users, labels } =
+    fieldsOf(draft)
   return {
     name,
     ...(models.length > 0 && { models }),
@@ -106,6 +147,8 @@ export function orderOf(draft: Draft) {
     ...(allowed_addresses !== null && { allowed_addresses }),
     ...(draft.limits.length > 0 && { rate_limits }),
     ...(budgets.length > 0 && { budgets }),
+    ...(Object.keys(end_users).length > 0 && { end_users }),
+    ...(Object.keys(labels).length > 0 && { labels }),
   }
 }
 
@@ -152,3 +195,8 @@ export const WINDOWS: [Window, string][] = [
   ['total', 'in total'],
 ]
 export const windowName = (window: string): string => WINDOWS.find(([name]) => name === window)?.[1] ?? window
+
+export function endUserText({ rate_limits = {}, budgets = [] }: EndUserLimits): string {
+  const limits = Object.entries(rate_limits).map(([limit, amount]) => `${limitName(limit)}: ${amount}`)
+  return [...limits, ...budgets.map(({ amount, window }) => `${money(amount)} ${windowName(window)}`)].join(', ')
+}

@@ -15,7 +15,7 @@ import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { Time } from '../../ui/values.tsx'
 import { AccountHead } from './account-head.tsx'
 import { BudgetList } from './budget-list.tsx'
-import { limitName } from './draft.ts'
+import { endUserText, labelLines, limitName } from './draft.ts'
 import { EditAccount } from './edit-account.tsx'
 import { useProjectList } from './project-list.ts'
 import { UsageSummary } from './usage-summary.tsx'
@@ -32,7 +32,8 @@ export function ProjectPage() {
 
 function ProjectDetails({ project }: { project: Project }) {
   const me = useMe()
-  const mayChange = hasRight(me, 'manage') && seesAll(me) && !project.declared
+  const mayLabel = hasRight(me, 'manage') && !project.declared
+  const mayChange = mayLabel && seesAll(me)
   const { list, kept } = useProjectList()
   const [open, setOpen] = useState<'edit' | 'delete' | 'disable'>()
   const params = { project_id: project.project_id }
@@ -52,29 +53,33 @@ function ProjectDetails({ project }: { project: Project }) {
         list={list}
         kept={kept}
         acts={
-          mayChange && (
-            <>
+          <>
+            {mayLabel && (
               <Button icon="edit" onClick={() => setOpen('edit')}>
                 Edit
               </Button>
-              {project.disabled ? (
-                <Button
-                  icon="play"
-                  isBusy={update.isPending}
-                  onClick={() => update.mutate({ params, body: { disabled: false } })}
-                >
-                  Enable
+            )}
+            {mayChange && (
+              <>
+                {project.disabled ? (
+                  <Button
+                    icon="play"
+                    isBusy={update.isPending}
+                    onClick={() => update.mutate({ params, body: { disabled: false } })}
+                  >
+                    Enable
+                  </Button>
+                ) : (
+                  <Button icon="pause" onClick={() => setOpen('disable')}>
+                    Disable
+                  </Button>
+                )}
+                <Button kind="danger" icon="trash" onClick={() => setOpen('delete')}>
+                  Delete
                 </Button>
-              ) : (
-                <Button icon="pause" onClick={() => setOpen('disable')}>
-                  Disable
-                </Button>
-              )}
-              <Button kind="danger" icon="trash" onClick={() => setOpen('delete')}>
-                Delete
-              </Button>
-            </>
-          )
+              </>
+            )}
+          </>
         }
       />
       <div className="stack">
@@ -93,6 +98,7 @@ function ProjectDetails({ project }: { project: Project }) {
         <EditAccount
           title={`Edit ${project.name}`}
           account={project}
+          isLabelsOnly={!mayChange}
           onClose={() => setOpen(undefined)}
           onSave={(body) => update.mutate({ params, body })}
           isBusy={update.isPending}
@@ -126,6 +132,8 @@ function ProjectFacts({ project }: { project: Project }) {
         ['Kinds of calls', project.families?.map(familyName).join(', ') ?? <Nothing key="families" text="all" />],
         ['Guards', project.guards.join(', ') || <Nothing key="guards" text="only those of its models" />],
         ['Rate limits', limits.join(', ') || null],
+        ['Each end user', endUserText(project.end_users) || null],
+        ['Labels', labelLines(project.labels).join(', ') || null],
         ['Allowed addresses', project.allowed_addresses?.join(', ') ?? <Nothing key="addresses" text="any" />],
         ['Contents of requests', project.log_contents ?? <Nothing key="contents" text="as the configuration says" />],
         [

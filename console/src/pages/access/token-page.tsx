@@ -13,6 +13,7 @@ import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { Time } from '../../ui/values.tsx'
 import { AccountHead } from './account-head.tsx'
 import { isEnded } from './account-state.tsx'
+import { endUserText, labelLines } from './draft.ts'
 import { EditAccount } from './edit-account.tsx'
 import { useFirstModel } from './first-model.ts'
 import { BudgetBars, RateLimitBars } from './limit-bars.tsx'
@@ -108,12 +109,8 @@ function TokenDetails({ token }: { token: Token }) {
                 token.guards.join(', ') || <Nothing key="guards" text="only those of its models and project" />,
               ],
               ['Allowed addresses', token.allowed_addresses?.join(', ') ?? <Nothing key="addresses" text="any" />],
-              [
-                'Labels',
-                Object.entries(token.labels)
-                  .map(([name, value]) => `${name}=${value}`)
-                  .join(', ') || null,
-              ],
+              ['Each end user', endUserText(token.end_users) || null],
+              ['Labels', labelLines(token.labels).join(', ') || null],
               [
                 'Last used',
                 token.last_used_at === null ? (
