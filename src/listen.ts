@@ -1,8 +1,7 @@
 /** The listening port: accepts connections, passes requests to the gateway, and shuts down gracefully. */
 import type { Server } from 'bun'
 import { DEFAULT_SERVER, type ServerSettings } from './config/config.ts'
-import type { Outcome } from './http/context.ts'
-import type { Peer } from './http/live.ts'
+import type { Outcome, Peer } from './http/context.ts'
 import { isWebSocket } from './http/request-parts.ts'
 import type { SocketHandler } from './http/socket.ts'
 import { descriptorLimit, openDescriptors } from './kit/descriptors.ts'

@@ -421,7 +421,7 @@ describe('a client', () => {
     const lost = Promise.withResolvers<void>()
     const route = get('/large', (context) => {
       context.request.signal.addEventListener('abort', () => lost.resolve())
-      return textResponse('x'.repeat(50_000_000), { context, clock })
+      return textResponse('x'.repeat(50_000_000), context, clock, {})
     })
     const { server, app } = await start({ routes: [route] })
     const wire = dial(server)

@@ -18,24 +18,20 @@ import type { AttemptPolicy } from './routing/outcome.ts'
 /** A client chooses this name. */
 const MAX_END_USER_LENGTH = 256
 
-type Settled = {
-  record: CallRecord
-  model: CatalogueModel
-  now_ms: number
-  /** Undefined: the call failed or came from the cache, and is not charged by them. */
-  units: Units | undefined
-  /** The attempt that the call is charged for at the most that this can have used, instead. */
-  charged?: DoubtfulAttempt | undefined
-}
-
-export function callEntry({ record, model, now_ms, units, charged: attempt }: Settled): LedgerEntry {
-  const { call, family, target, error } = record
+/**
+ * `units`: undefined where the call failed or came from the cache, and is not charged by them. `attempt`: that the call is
+ * charged for at the most that this can have used, instead.
+ */
+export function callEntry(
+  record: CallRecord,
+  model: CatalogueModel,
+  now_ms: number,
+  units: Units | undefined,
+  attempt?: DoubtfulAttempt,
+): LedgerEntry {
+  const { call, family, target, error, at } = record
   record.entry_id ??= orderedAlphanumerics(now_ms, 24)
-  const served = record.cache === 'hit' ? undefined : target
-  const charged = attempt
-    ? mostUsed(attempt, record.at)
-    : used({ model, target: served, units: units && tiered(record, units), at: record.at })
-  return {
+  const entry: LedgerEntry = {
     entry_id: record.entry_id,
     kind: 'call',
     at_ms: now_ms,
@@ -45,31 +41,33 @@ export function callEntry({ record, model, now_ms, units, charged: attempt }: Se
     end_user: call.end_user === undefined ? null : storable(call.end_user).slice(0, MAX_END_USER_LENGTH),
     family,
     model: attempt?.model.id ?? record.model ?? '',
-    provider: charged.provider,
-    upstream_model: charged.upstream_model,
-    units: charged.units,
+    provider: '',
+    upstream_model: '',
+    units: NO_UNITS,
     requests: 1,
     errors: error !== undefined && !call.signal.aborted ? 1 : 0,
-    estimated: charged.units.estimated ? 1 : 0,
-    amount: charged.amount,
-    cost: charged.cost,
-    price: charged.price,
+    estimated: 0,
+    amount: 0,
+    cost: 0,
+    price: null,
   }
+  if (attempt) Object.assign(entry, mostUsed(attempt, at))
+  else {
+    const served = record.cache === 'hit' ? undefined : target
+    charge(entry, { model, target: served, units: units && tiered(record, units), at })
+  }
+  entry.estimated = entry.units.estimated ? 1 : 0
+  return entry
 }
 
 /** What a call is recorded as if its process ends before it: the most that it can use, at its first target. */
 export function openEntry(
   record: CallRecord,
-  { model, estimate, now_ms }: Pick<AdmissionRequest, 'model' | 'estimate'> & { now_ms: number },
+  { model, estimate }: Pick<AdmissionRequest, 'model' | 'estimate'>,
+  now_ms: number,
 ): LedgerEntry {
   const { most } = estimate
-  const entry = callEntry({
-    record,
-    model,
-    now_ms,
-    units: undefined,
-    charged: { target: model.targets[0], model, most },
-  })
+  const entry = callEntry(record, model, now_ms, undefined, { target: model.targets[0], model, most })
   // Any target may serve it.
   const costs = model.targets.map((target) => mostUsed({ target, model, most }, record.at).cost)
   return { ...entry, cost: costs.includes(null) ? null : Math.max(entry.cost ?? 0, ...costs.map(Number)) }
@@ -116,17 +114,22 @@ type UsedParts = {
   at: number
 }
 
-/** `parts` become those of the charge. */
-function used(parts: UsedParts): Used {
+/** Sets what the entry of nothing is charged for. `parts` become those of the charge. */
+function charge<Entry extends Used>(entry: Entry, parts: UsedParts): Entry {
   const { target, units } = parts
-  const provider = target?.provider.id ?? ''
-  const upstream_model = target?.model ?? ''
-  if (units === undefined) return { provider, upstream_model, units: NO_UNITS, amount: 0, cost: 0, price: null }
-  const bounded = boundedUnits(units)
-  parts.units = bounded
+  entry.provider = target?.provider.id ?? ''
+  entry.upstream_model = target?.model ?? ''
+  if (units === undefined) return entry
+  entry.units = parts.units = boundedUnits(units)
   const { amount, cost, price } = chargeOf(parts as UsedParts & { units: Units })
-  return { provider, upstream_model, units: bounded, amount, cost, price }
+  entry.amount = amount
+  entry.cost = cost
+  entry.price = price
+  return entry
 }
+
+const used = (parts: UsedParts): Used =>
+  charge({ provider: '', upstream_model: '', units: NO_UNITS, amount: 0, cost: 0, price: null }, parts)
 
 /** The most that an attempt can have used, at the dearest prices that this can have. */
 function mostUsed({ target, model, most }: DoubtfulAttempt, at: number): Used {

@@ -14,4 +14,6 @@ export type ExecutionParts = {
   traceAttempt?: TraceAttempt | undefined
   events: Pick<CallEvents, 'attemptStarted' | 'attemptFailed'>
   clock: Clock
+  /** Sends a prepared call, and settles it. */
+  answer(prepared: never): Promise<unknown>
 }

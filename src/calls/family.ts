@@ -17,6 +17,14 @@ export type AnyMeter = Meter<unknown> | undefined
 /** The usage as it is reported to the client. */
 export type UsageOf<M extends AnyMeter> = M extends Meter<infer Usage> ? Usage : undefined
 
+/** `model`, `work`: of the model that served the call, which may be a fallback of the one that was prepared. */
+export type Answered<Work, Answer, M extends AnyMeter> = {
+  answer: Answer
+  usage: UsageOf<M>
+  model: CatalogueModel
+  work: Work
+}
+
 /** `Input`: a parsed request. `Work`: the same, fitted to its model. `Answer`: the result of its calls. */
 export type Family<Input, Work, Answer, M extends AnyMeter> = FamilyParts<Input, Work, Answer, M> &
   (ByTarget<Work, Answer, M> | ByItself<Work, Answer, M>)

@@ -17,7 +17,7 @@ type OpenCallGateParts = {
 
 export function createOpenCallGate({ isDurable, open, raise, close, clock }: OpenCallGateParts): Gate {
   function callOf(record: CallRecord, request: AdmissionRequest): OpenCall {
-    const entry = openEntry(record, { ...request, now_ms: record.admitted_ms ?? clock.now() })
+    const entry = openEntry(record, request, record.admitted_ms ?? clock.now())
     return { entry_id: entry.entry_id, entry }
   }
 

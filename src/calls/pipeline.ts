@@ -1,7 +1,7 @@
 /** The pipeline: every call of every family passes these stages in this order and is recorded exactly once. */
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
-import type { Catalogue, CatalogueModel, Chosen } from '../models/catalogue.ts'
+import type { Catalogue, Chosen } from '../models/catalogue.ts'
 import { modelHeaders } from '../models/lifecycle.ts'
 import type { CallFamily } from '../spec/endpoint-family.ts'
 import { createAdmission, createAttemptAdmission, gone } from './admission.ts'
@@ -10,7 +10,7 @@ import type { ResponseCache } from './cache/response-cache.ts'
 import type { Call, CallRecord, CallSubscriber, Gate, Plan, TraceAttempt } from './call.ts'
 import { usageForClient } from './entries.ts'
 import { createFallbacks } from './fallback.ts'
-import type { AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { Answered, AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
 import { createPlans, type Plans } from './plan.ts'
 import { PreparedCall } from './prepared-call.ts'
@@ -19,14 +19,6 @@ import { OpenAttempt, sendAttempt } from './routing/open-attempt.ts'
 import type { Router } from './routing/router.ts'
 import { createSettlements, publishTo, type RecordUsage } from './settle.ts'
 import { DeliveredStream } from './stream.ts'
-
-/** `model`, `work`: of the model that served the call, which may be a fallback of the one that was prepared. */
-type Answered<Work, Answer, M extends AnyMeter> = {
-  answer: Answer
-  usage: UsageOf<M>
-  model: CatalogueModel
-  work: Work
-}
 
 /** What is known of a request before it is validated. */
 type Requested = {
@@ -48,7 +40,7 @@ export type SentStream = {
 }
 
 /** A call that fits its model. It is neither open nor recorded until `send` is called, once. */
-type Sendable<Work, Result> = Chosen & {
+type Sendable<Work, Result> = Pick<Chosen, 'model'> & {
   readonly work: Work
   /** Of its response: those of its plan, and others that the caller of this adds. */
   readonly headers: Record<string, string>
@@ -78,7 +70,7 @@ export type Pipeline = {
     family: StreamFamily<Input, Work, M>,
     call: Call,
     input: Input,
-  ): Sendable<Work, SentStream>
+  ): Pick<Chosen, 'requested'> & Sendable<Work, SentStream>
   /** Resolves when every call is settled, at the latest at the deadline. */
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -110,7 +102,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
   const settlements = createSettlements({ recordUsage, isDurable: parts.isDurable, events, clock, log })
   const plans = parts.plans ?? createPlans({ catalogue, gates, clock })
   const [admission, attempts] = [createAdmission(), createAttemptAdmission(gates)]
-  const execution = { ...parts, plans, attempts, events }
+  const execution = { ...parts, plans, attempts, events, answer }
   const fallbacks = createFallbacks({ catalogue, admission, plans, clock })
 
   /** resolve, authorize, fit: synchronous, since nothing has to wait. */
@@ -123,7 +115,7 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     events.started(record)
     try {
       const plan = planFor(call, family.modelOf(input), record.family)
-      const prepared = new PreparedCall({ family, input: input as never, record, plan }, execution)
+      const prepared = new PreparedCall<Work, Answer, M>(family as never, input, record, execution, plan)
       if (mayFallBack(prepared)) fallbacks.replaceBeforehand(prepared)
       return prepared
     } catch (thrown) {
@@ -258,7 +250,8 @@ export function createPipeline(parts: PipelineParts): Pipeline {
 
     prepare(family, call, input) {
       const prepared = open(family, call, input)
-      return new SendableCall(prepared, headersOf(prepared), answer)
+      prepared.headers = headersOf(prepared)
+      return prepared
     },
 
     async run(family, call, input) {
@@ -275,34 +268,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     },
 
     close: settlements.close,
-  }
-}
-
-type Headers = Record<string, string>
-type Answering<Work, Answer, M extends AnyMeter> = (
-  prepared: PreparedCall<Work, Answer, M>,
-) => Promise<Answered<Work, Answer, M>>
-
-/** A call with one answer, without closures. */
-class SendableCall<Work, Answer, M extends AnyMeter> implements Sendable<Work, Promise<Answered<Work, Answer, M>>> {
-  readonly model: CatalogueModel
-  readonly requested: CatalogueModel
-  readonly work: Work
-  readonly headers: Headers
-  readonly #prepared: PreparedCall<Work, Answer, M>
-  readonly #answer: Answering<Work, Answer, M>
-
-  constructor(prepared: PreparedCall<Work, Answer, M>, headers: Headers, answer: Answering<Work, Answer, M>) {
-    this.model = prepared.model
-    this.requested = prepared.plan.requested
-    this.work = prepared.work
-    this.headers = headers
-    this.#prepared = prepared
-    this.#answer = answer
-  }
-
-  send(): Promise<Answered<Work, Answer, M>> {
-    return this.#answer(this.#prepared)
   }
 }
 

@@ -8,6 +8,7 @@ import type { Call, CallRecord, Gate, Plan } from './call.ts'
 import { mayHaveCharged, noteDoubt } from './entries.ts'
 import type { ExecutionParts } from './execution-parts.ts'
 import {
+  type Answered,
   type AnyMeter,
   type ByTarget,
   type Execution,
@@ -34,11 +35,6 @@ import type { AttemptPolicy } from './routing/outcome.ts'
 import type { ProviderPreferences } from './routing/preferences.ts'
 import { explainCall, sizedRequest } from './sized-request.ts'
 
-type Preparing<Work, Answer, M extends AnyMeter> = Pick<PreparedCall<Work, Answer, M>, 'record' | 'plan'> & {
-  family: Family<never, Work, Answer, M>
-  input: never
-}
-
 type Sticky = NonNullable<RoutingConfig['sticky']>
 
 const UNBOUNDED: Bounds = { tries: 1, tries_made: 0, deadline: Number.POSITIVE_INFINITY }
@@ -58,6 +54,8 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   /** Of the try that serves the call, or of the last one: what a failed one has reported does not count. */
   meter: M
   has_fallback = false
+  /** Of its response: those of its plan, and others that its caller adds. */
+  declare headers: Record<string, string>
   /** Set once it is settled: `true`, or what resolves then. */
   settled: Promise<void> | true | undefined
   /** Whether its only attempt is read by the pipeline. */
@@ -69,8 +67,13 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   #conditional: SizedRequest | undefined
   #hedge: { meter: M } | undefined
 
-  constructor(preparing: Preparing<Work, Answer, M>, parts: ExecutionParts) {
-    const { family, input, record, plan } = preparing
+  constructor(
+    family: Family<never, Work, Answer, M>,
+    input: unknown,
+    record: CallRecord,
+    parts: ExecutionParts,
+    plan: Plan,
+  ) {
     const { call } = record
     const { model } = plan
     record.model = model.id
@@ -85,9 +88,14 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.#input = input
     this.#parts = parts
     if (plan.guards) guardCall(call, record, plan.guards)
-    this.work = family.fit(model, input, call)
+    this.work = family.fit(model, input as never, call)
     if (call.capture?.is_recorded && family.texts) call.capture.input = family.texts(this.work)
     this.meter = family.meter(this.work)
+  }
+
+  /** Of a call with one answer. */
+  send(): Promise<Answered<Work, Answer, M>> {
+    return this.#parts.answer(this as never) as Promise<Answered<Work, Answer, M>>
   }
 
   /** The request, fitted to another model. Throws GatewayError. */

@@ -99,22 +99,30 @@ export function createSettlements({
       call.settled = later
       return later
     }
-    return finish(call, { units: counted, lost: lost as Counted[] | undefined, charged })
+    return finish(call, counted, lost as Counted[] | undefined, charged)
   }
 
   async function finishLater(call: Settled, { counted, lost = [], charged }: Estimated): Promise<void> {
     const [units, ...lostUnits] = await Promise.all([counted, ...lost])
-    const recorded = finish(call, { units, lost: lostUnits, charged })
+    const recorded = finish(call, units, lostUnits, charged)
     if (recorded) await recorded
   }
 
-  /** Records what the call used, releases what it holds, and notifies the subscribers. */
-  function finish(call: Settled, used: UsedUnits): Promise<void> | undefined {
+  /**
+   * Records what the call used, releases what it holds, and notifies the subscribers. `units`: of the call; `lost`: of each
+   * attempt in doubt; undefined: not counted.
+   */
+  function finish(
+    call: Settled,
+    units: Counted,
+    lost: Counted[] | undefined,
+    charged: DoubtfulAttempt | undefined,
+  ): Promise<void> | undefined {
     const { record, meter } = call
     let recorded: Promise<void> | undefined
     try {
       if (meter && !record.is_refused) {
-        const entries = entriesOf(call, used)
+        const entries = entriesOf(call, units, lost, charged)
         record.entries = entries
         recorded = recordUsage(entries)
         if (recorded) call.settled = recorded
@@ -133,10 +141,15 @@ export function createSettlements({
   }
 
   /** The entry of the call first. Also sets the units of the record. */
-  function entriesOf({ record, model }: Settled, { units, lost, charged }: UsedUnits): LedgerEntry[] {
+  function entriesOf(
+    { record, model }: Settled,
+    units: Counted,
+    lost: Counted[] | undefined,
+    charged: DoubtfulAttempt | undefined,
+  ): LedgerEntry[] {
     // Of its admission: what it is charged counts towards the budgets that hold it. Without budgets, of its arrival.
     const at_ms = record.admitted_ms ?? Math.round(clock.now() - (clock.steady() - record.call.arrived))
-    const entry = callEntry({ record, model, now_ms: at_ms, units, charged })
+    const entry = callEntry(record, model, at_ms, units, charged)
     record.units = entry.units
     const entries = [entry]
     if (record.doubts) {
@@ -217,13 +230,11 @@ export function createSettlements({
 
 type Counted = Units | undefined
 
-/** `units`: of the call. `lost`: of each attempt in doubt. Undefined: not counted. */
-type UsedUnits = { units: Counted; lost: Counted[] | undefined; charged: DoubtfulAttempt | undefined }
-
-/** The same, while it is estimated. */
-type Estimated = Pick<UsedUnits, 'charged'> & {
+/** What was used, while it is estimated. */
+type Estimated = {
   counted: Counted | Promise<Units>
   lost: (Counted | Promise<Units>)[] | undefined
+  charged: DoubtfulAttempt | undefined
 }
 
 const isLater = (units: unknown): boolean => units instanceof Promise

@@ -6,11 +6,11 @@ import { LinkedSet } from '../kit/linked-set.ts'
 import type { Log } from '../kit/log.ts'
 import { asGatewayError, errorBody, GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
-import type { AdminAccess, Context, FinishedRequest, Outcome, Route } from './context.ts'
+import type { AdminAccess, Context, FinishedRequest, Outcome, Peer, Route } from './context.ts'
 import { addCorsHeaders, isPreflight, preflight } from './cors.ts'
 import { errorResponse } from './errors.ts'
 import { isFilesHost } from './files-host.ts'
-import { Live, type LiveParts, type Peer } from './live.ts'
+import { Live, type LiveParts } from './live.ts'
 import { createByteBudget } from './load.ts'
 import { assertKnownHost, assertOneHost, isServedAt, isWebSocket, pathOf, presentedSecret } from './request-parts.ts'
 import { headOf, isLeftUnread } from './response-body.ts'
@@ -81,7 +81,7 @@ export function createApp({
   const live = new LinkedSet<Live>()
   const sockets = createSockets({ clock })
   const budget = createByteBudget(settings)
-  const parts: LiveParts = { settings, clock, budget, addHeaders, ended }
+  const parts: LiveParts = { settings, clock, budget, addHeaders, answer, errorFor, complete, ended }
   let closing = false
   /** Resolved when the last open request is over or abandoned; created when `close` waits for it. */
   let empty: PromiseWithResolvers<void> | undefined
@@ -226,13 +226,14 @@ export function createApp({
   function ended(context: Live, outcome: Outcome): void {
     live.delete(context)
     context.peer.ended?.(outcome)
-    const { status, isCollected } = context
-    const total_ms = clock.steady() - context.arrived
-    if (!isCollected) onFinished({ context, path: truncated(context.path), status, outcome, total_ms })
+    context.outcome = outcome
+    context.total_ms = clock.steady() - context.arrived
+    context.path = truncated(context.path)
+    if (!context.isCollected) onFinished(context)
     if (live.size === 0) empty?.resolve()
   }
 
-  function responseTo(context: Live): Response | Promise<Response> {
+  function answer(context: Live): Response | Promise<Response> {
     const { request } = context
     if (closing) throw new GatewayError('shutting_down', 'The gateway is being stopped.', { retry_after: 1 })
     assertOneHost(request)
@@ -245,17 +246,15 @@ export function createApp({
     return matched ? handle(matched, context) : hono.fetch(request, { live: context })
   }
 
-  async function respond(request: Request, peer: Peer = { address: '127.0.0.1' }): Promise<Response> {
+  function respond(request: Request, peer: Peer = { address: '127.0.0.1' }): Promise<Response> {
     const context = new Live(request, peer, parts)
     live.add(context)
     onArrival?.(context)
-    let response: Response
-    try {
-      response = await responseTo(context)
-    } catch (thrown) {
-      response = errorFor(thrown, context)
-      if (request.method === 'HEAD') response = await headOf(response)
-    }
+    return context.respond()
+  }
+
+  function complete(response: Response, context: Live): Response {
+    const { request, peer } = context
     context.status = response.status
     if (!context.hasHeaders) {
       const headers = context.withHeaders({})

@@ -2,12 +2,13 @@
 import type { TSchema } from 'typebox'
 import type { Abortable } from '../kit/abortable.ts'
 import type { TraceContext } from '../kit/trace-context.ts'
+import type { BatchExchange } from '../protocols/shared/batch-exchange.ts'
 import type { Capture } from '../protocols/shared/capture.ts'
 import type { AdminCaller, Right } from '../spec/admin.ts'
 import type { ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Operation } from '../spec/operation.ts'
 import type { Caller } from '../spec/token.ts'
-import type { SocketMessage, SocketProtocol } from './socket.ts'
+import type { SocketHandler, SocketMessage, SocketProtocol } from './socket.ts'
 
 /** `done`: the response was sent in full. `client_gone`: the client left first. `cut`: the response was cut short. */
 export type Outcome = 'done' | 'client_gone' | 'cut'
@@ -26,14 +27,37 @@ export type AccessNote = {
   upstream_status?: number
 }
 
+/** The other end of a connection, as the listener knows it. */
+export type Peer = {
+  readonly address: string
+  /** The request is this message of its WebSocket. */
+  readonly message?: SocketMessage
+  /** Whose request it is, where the gateway makes it itself; no connection has one. */
+  readonly caller?: Caller
+  /** That request is a line of a batch which a vendor executes. */
+  readonly exchange?: BatchExchange
+  /** It has connected to the listener of the admin API. */
+  readonly isAdmin?: true
+  /** It has connected to the listener of the metrics. */
+  readonly isMetrics?: true
+  /** Few file descriptors are left: its connection is closed after the response, and only health is reported. */
+  readonly isCrowded?: boolean
+  /** The process is being replaced: its connection is closed after the response, so that the client opens another one. */
+  readonly isRetiring?: boolean
+  /** Called when the request is over: its connection may be kept alive, and is closed where its client has stopped reading. */
+  ended?(outcome: Outcome): void
+  /** Makes the connection a WebSocket; false where the request's headers do not allow it. Absent: it cannot. */
+  upgrade?(handler: SocketHandler, headers: Record<string, string>): boolean
+}
+
 /** A request that is over. */
 export type FinishedRequest = {
-  context: Context
+  readonly context: Context
   /** As the client sent it, at most 200 characters. */
-  path: string
-  status: number
-  outcome: Outcome
-  total_ms: number
+  readonly path: string
+  readonly status: number
+  readonly outcome: Outcome
+  readonly total_ms: number
 }
 
 export type Context = {

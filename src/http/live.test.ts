@@ -13,7 +13,7 @@ function sent(text: string) {
     finish: (outcome: Outcome) => void outcomes.push(outcome),
     withHeaders: (headers: Record<string, string>) => headers,
   }
-  const response = textResponse(text, { context: context as Partial<Context> as Context, clock })
+  const response = textResponse(text, context as Partial<Context> as Context, clock, {})
   return { response, clock, counted, outcomes }
 }
 

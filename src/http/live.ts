@@ -14,34 +14,12 @@ import type { AdminCaller } from '../spec/admin.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Caller } from '../spec/token.ts'
 import { fieldWarning, WARNING_HEADER } from './body.ts'
-import type { AccessNote, Context, Outcome } from './context.ts'
+import type { AccessNote, Context, FinishedRequest, Outcome, Peer } from './context.ts'
 import type { ByteBudget } from './load.ts'
 import { pathOf, queryOf } from './request-parts.ts'
+import { headOf } from './response-body.ts'
 import type { MatchedRoute } from './route-order.ts'
-import type { SocketHandler, SocketMessage } from './socket.ts'
-
-/** The other end of a connection, as the listener knows it. */
-export type Peer = {
-  readonly address: string
-  /** The request is this message of its WebSocket. */
-  readonly message?: SocketMessage
-  /** Whose request it is, where the gateway makes it itself; no connection has one. */
-  readonly caller?: Caller
-  /** That request is a line of a batch which a vendor executes. */
-  readonly exchange?: BatchExchange
-  /** It has connected to the listener of the admin API. */
-  readonly isAdmin?: true
-  /** It has connected to the listener of the metrics. */
-  readonly isMetrics?: true
-  /** Few file descriptors are left: its connection is closed after the response, and only health is reported. */
-  readonly isCrowded?: boolean
-  /** The process is being replaced: its connection is closed after the response, so that the client opens another one. */
-  readonly isRetiring?: boolean
-  /** Called when the request is over: its connection may be kept alive, and is closed where its client has stopped reading. */
-  ended?(outcome: Outcome): void
-  /** Makes the connection a WebSocket; false where the request's headers do not allow it. Absent: it cannot. */
-  upgrade?(handler: SocketHandler, headers: Record<string, string>): boolean
-}
+import type { SocketMessage } from './socket.ts'
 
 const NO_PARAMS: Record<string, string> = {}
 const NO_ADMIN: AdminCaller = { actor: '', role: 'viewer', project_id: '', via: 'token' }
@@ -54,16 +32,23 @@ export type LiveParts = {
   clock: Clock
   budget: ByteBudget
   addHeaders(headers: Record<string, string>, context: Context): void
+  /** The response of its route, or to an error; then what every response has. */
+  answer(context: Live): Response | Promise<Response>
+  errorFor(thrown: unknown, context: Live): Response
+  complete(response: Response, context: Live): Response
   /** Called once for each request. */
   ended(context: Live, outcome: Outcome): void
 }
 
 /** An open request: one object with all its fields, and without closures. */
-export class Live extends LinkedItem<Live> implements Context, Abortable {
+export class Live extends LinkedItem<Live> implements Context, FinishedRequest, Abortable {
   readonly request: Request
   readonly request_id: string
-  readonly path: string
+  /** Shortened when it is over, for who records it. */
+  path: string
   readonly arrived: number
+  total_ms = 0
+  outcome: Outcome = 'done'
   readonly peer: Peer
   matched: MatchedRoute | undefined
   params = NO_PARAMS
@@ -99,9 +84,24 @@ export class Live extends LinkedItem<Live> implements Context, Abortable {
     this.peer = peer
     this.message = peer.message
     if (peer.message) this.note.websocket = peer.message.connection_id
-    const { signal } = request
-    if (signal.aborted) this.leave()
-    else signal.addEventListener('abort', this, ONCE)
+    if (request.signal.aborted) this.leave()
+    else request.signal.addEventListener('abort', this, ONCE)
+  }
+
+  get context(): this {
+    return this
+  }
+
+  /** A method, since the parameters and variables of an asynchronous function would be two objects more for each request. */
+  async respond(): Promise<Response> {
+    let response: Response
+    try {
+      response = await this.#parts.answer(this)
+    } catch (thrown) {
+      response = this.#parts.errorFor(thrown, this)
+      if (this.request.method === 'HEAD') response = await headOf(response)
+    }
+    return this.#parts.complete(response, this)
   }
 
   /** The signal of the request was aborted. */
@@ -241,14 +241,14 @@ const STALLED_MILLISECONDS = 60_000
 type ResponseParts = { context: Context; clock: Clock; headers?: Record<string, string> | undefined }
 
 export function jsonResponse(value: unknown, parts: ResponseParts): Response {
-  const { headers, ...rest } = parts
-  return textResponse(JSON.stringify(value), { ...rest, headers: { 'content-type': JSON_TYPE, ...headers } })
+  const { context, clock, headers } = parts
+  return textResponse(JSON.stringify(value), context, clock, { 'content-type': JSON_TYPE, ...headers })
 }
 
 export const JSON_TYPE = 'application/json;charset=utf-8'
 
 /** The runtime would copy a large text into memory that nothing counts, and keep it until the client has read it. */
-export function textResponse(text: string, { context, clock, headers = {} }: ResponseParts): Response {
+export function textResponse(text: string, context: Context, clock: Clock, headers: Record<string, string>): Response {
   const body = text.length > LARGE_CHARACTERS ? pulled(text, context, clock) : text
   return new Response(body, { headers: context.withHeaders(headers) })
 }

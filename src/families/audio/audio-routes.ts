@@ -154,7 +154,7 @@ function transcriptRoute(task: TranscriptionCall['task'], parts: TranscriptRoute
         response_format === 'verbose_json' && answer.segments?.map((one) => ({ ...NO_STATISTICS, ...one }))
       return jsonResponse({ ...answer, ...(segments && { segments }), usage }, { context, clock, headers })
     }
-    return textResponse(text, { context, clock, headers: { 'content-type': 'text/plain; charset=utf-8', ...headers } })
+    return textResponse(text, context, clock, { 'content-type': 'text/plain; charset=utf-8', ...headers })
   }
 }
 

@@ -106,8 +106,7 @@ async function read(
   body: unknown,
   request: ClientRequest,
 ): Promise<CountInput> {
-  const passthroughOf = (refusal?: GatewayError) =>
-    passthroughRequestFor(passthrough, { family, body, request, refusal })
+  const passthroughOf = (refusal?: GatewayError) => passthroughRequestFor(passthrough, family, body, request, refusal)
   try {
     return { clientRequest: await parse(body, request), passthroughRequest: passthroughOf() }
   } catch (thrown) {

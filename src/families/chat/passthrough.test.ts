@@ -57,12 +57,7 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
       send: async () => answer,
       faultsOf: () => ({}),
     } as unknown as PassthroughProvider,
-    passthroughRequest: new PassthroughRequest(passthrough, {
-      family: 'messages-compat',
-      body: {},
-      request: { header: () => null },
-      refusal: undefined,
-    }),
+    passthroughRequest: new PassthroughRequest(passthrough, 'messages-compat', {}, { header: () => null }, undefined),
     tried: {
       signal: new AbortController().signal,
       call: testCall({ token_id: 't', mayUseModel: () => true, mayUseFamily: () => true }),

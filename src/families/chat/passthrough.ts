@@ -26,26 +26,25 @@ const NO_HEADERS: Record<string, string> = Object.freeze({})
 
 type Body = Readonly<Record<string, unknown>>
 
-type PassthroughSource = {
-  family: string
-  body: Body
-  request: Pick<ClientRequest, 'header'>
-  /** Why the request cannot be translated: only a provider of the same protocol accepts it. */
-  refusal: GatewayError | undefined
-}
-
 /** A client's request to a protocol with passthrough. What is sent is made once a target has the same protocol. */
 export class PassthroughRequest {
   readonly passthrough: ProtocolPassthrough
   readonly family: string
   readonly clientBody: Body
+  /** Why the request cannot be translated: only a provider of the same protocol accepts it. */
   readonly refusal: GatewayError | undefined
   readonly #client: Pick<ClientRequest, 'header'>
   /** Null: it must be translated. */
   #body: Body | null | undefined
   #headers: Record<string, string> | undefined
 
-  constructor(passthrough: ProtocolPassthrough, { family, body, request, refusal }: PassthroughSource) {
+  constructor(
+    passthrough: ProtocolPassthrough,
+    family: string,
+    body: Body,
+    request: Pick<ClientRequest, 'header'>,
+    refusal: GatewayError | undefined,
+  ) {
     this.passthrough = passthrough
     this.family = family
     this.clientBody = body
@@ -82,11 +81,14 @@ export class PassthroughRequest {
 /** Undefined if the protocol has no passthrough, or if a request that only passthrough can send may not pass. */
 export function passthroughRequestFor(
   passthrough: ProtocolPassthrough | undefined,
-  source: Omit<PassthroughSource, 'body'> & { body: unknown },
+  family: string,
+  body: unknown,
+  client: Pick<ClientRequest, 'header'>,
+  refusal: GatewayError | undefined,
 ): PassthroughRequest | undefined {
-  if (!passthrough || !isRecord(source.body)) return undefined
-  const request = new PassthroughRequest(passthrough, source as PassthroughSource)
-  return request.refusal && !request.mayPass ? undefined : request
+  if (!passthrough || !isRecord(body)) return undefined
+  const request = new PassthroughRequest(passthrough, family, body, client, refusal)
+  return refusal && !request.mayPass ? undefined : request
 }
 
 /** How to send this request to that target without translation; undefined if it must be translated. */
@@ -154,8 +156,14 @@ type Passing = {
   tried: Pick<Try<ChatMeter>, 'call' | 'signal' | 'ending'>
 }
 
-function send({ target, passthrough, passthroughRequest, tried }: Passing, request: ChatRequest, stream: boolean) {
-  const { provider, model } = target
+function send(
+  { provider, model }: Target,
+  passthrough: PassthroughProvider,
+  passthroughRequest: PassthroughRequest,
+  tried: Passing['tried'],
+  request: ChatRequest,
+  stream: boolean,
+) {
   const { request_id, caller } = tried.call
   const { body } = passthroughRequest
   let { headers } = passthroughRequest
@@ -177,7 +185,7 @@ export function sendWhole(
 ): Promise<Unread> | undefined {
   const passthrough = passthroughFor(target, passthroughRequest)
   if (!passthrough || !passthroughRequest) return undefined
-  return send({ target, passthrough, passthroughRequest, tried }, request, false) as Promise<Unread>
+  return send(target, passthrough, passthroughRequest, tried, request, false) as Promise<Unread>
 }
 
 type Received = { target: Target; work: PassingWork; meter: ChatMeter }
@@ -207,8 +215,8 @@ export async function passThroughStream(
   passing: Passing,
   { request, responseContext, meter }: { request: ChatRequest; responseContext: ResponseContext; meter: ChatMeter },
 ): Promise<ResponseStream<Usage>> {
-  const { target, passthrough, passthroughRequest } = passing
-  const body = await send(passing, request, true)
+  const { target, passthrough, passthroughRequest, tried } = passing
+  const body = await send(target, passthrough, passthroughRequest, tried, request, true)
   if (!isBytes(body)) return await translated(body, responseContext.writer, meter)
   const faults = passthrough.faultsOf(target.model, body)
   const { head, writer } = responseContext

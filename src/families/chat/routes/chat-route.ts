@@ -50,9 +50,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
   function inputOf(exchange: Exchange, body: unknown, context: Context): ChatInput {
     const { request, writer, framing, refusal, admit, passthrough = dialect.passthrough } = exchange
     // The provider's bytes are server-sent events: they do not fit another framing.
-    const passthroughRequest = framing
-      ? undefined
-      : passthroughRequestFor(passthrough, { family, body, request: context, refusal })
+    const passthroughRequest = framing ? undefined : passthroughRequestFor(passthrough, family, body, context, refusal)
     if (refusal && !passthroughRequest) throw refusal
     // A message of a WebSocket belongs to the conversation of its connection.
     const source = context.message ? undefined : body
@@ -63,8 +61,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
   /** A request that cannot be translated may still pass, unchanged, to a provider of the same protocol. */
   function untranslated(thrown: unknown, body: unknown, context: Context): ChatInput {
     if (!(thrown instanceof GatewayError) || !dialect.passthrough?.minimalRequest) throw thrown
-    const source = { family, body, request: context, refusal: thrown }
-    const passthroughRequest = passthroughRequestFor(dialect.passthrough, source)
+    const passthroughRequest = passthroughRequestFor(dialect.passthrough, family, body, context, thrown)
     if (!passthroughRequest) throw thrown
     const request = dialect.passthrough.minimalRequest(body)
     const body_bytes = lengthOf(context)
@@ -150,7 +147,7 @@ export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
         const body = answer.encode(usage)
         const storing = work.writer.store?.()
         if (storing) await storing
-        return textResponse(typeof body === 'string' ? body : JSON.stringify(body), { context, clock, headers })
+        return textResponse(typeof body === 'string' ? body : JSON.stringify(body), context, clock, headers)
       } catch (thrown) {
         const response = head && blocked(thrown, head, context)
         if (response) return response
