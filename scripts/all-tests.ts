@@ -22,6 +22,7 @@ export const WAITING_TESTS = [
   'test/crash-orders.test.ts',
   'test/crash-resume.test.ts',
   'test/crash.test.ts',
+  'test/cut-off.test.ts',
   'test/ledger-crash.test.ts',
   'test/ledger-kills.test.ts',
   'test/mcp-agents.test.ts',

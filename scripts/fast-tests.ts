@@ -70,6 +70,7 @@ export const SLOW_TESTS: Record<string, number> = {
   'test/crash-orders.test.ts': 13,
   'test/crash-resume.test.ts': 50,
   'test/crash.test.ts': 135,
+  'test/cut-off.test.ts': 20,
   'test/deep-json.test.ts': 27,
   'test/deploy/helm.test.ts': 5, // where helm is installed
   'test/drain.test.ts': 8, // starts processes and stops them

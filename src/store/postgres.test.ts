@@ -3,11 +3,13 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { Client } from 'pg'
 import { storedToken } from '../../test/kit/accounts.ts'
 import { startPostgres } from '../../test/kit/postgres.ts'
 import { blankTask } from '../families/tasks/lifecycle.ts'
 import type { Task } from '../spec/task.ts'
+import { openPostgres } from './engines/postgres.ts'
 import { openStore } from './open-store.ts'
 import { type Store, StoreError } from './store.ts'
 
@@ -153,6 +155,28 @@ describe('a lost connection', () => {
     const stored = (await store.tasks.list({ limit: 500 })).map(({ task_id }) => task_id)
     expect(stored.toSorted()).toEqual(answered.toSorted())
     await store.ping()
+  })
+
+  test('is that of a transaction which its gateway leaves idle, as a frozen one does: others get its rows', async () => {
+    const url = await freshDatabase()
+    const engine = await openPostgres(url)
+    const { rows } = await sql<{ time: string }>`
+      select current_setting('idle_in_transaction_session_timeout') as time`.execute(engine.db)
+    expect(rows).toEqual([{ time: '15s' }]) // longer than any statement, shorter than a lease
+    const lock = 'lock table tasks in access exclusive mode nowait'
+    const error = await engine
+      .write(async (writes) => {
+        await sql`set local idle_in_transaction_session_timeout = 50`.execute(writes) // as if 15 s had passed then
+        await sql.raw(lock).execute(writes)
+        const isThere = `select pid from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`
+        while ((await asOperator(url, isThere)).length > 0);
+        await sql`select 1`.execute(writes)
+      })
+      .catch((thrown: unknown) => thrown)
+    expect(engine.isUnavailable(error)).toBe(true)
+    await asOperator(url, `begin; ${lock}; commit`)
+    await engine.write((writes) => sql.raw(lock).execute(writes))
+    await engine.close()
   })
 })
 

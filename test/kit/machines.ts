@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { listenForRelay } from './relay.ts'
 
 const IP = Bun.which('ip', { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` })
 /** At most 15 characters name a link: the number of the process makes the names its own. */
@@ -111,59 +112,4 @@ function createMachine({ name, bridge, directory, host }: MachineParts): Machine
     cut: () => ip('link', 'set', link, 'down'),
     mend: () => ip('link', 'set', link, 'up'),
   }
-}
-
-type Peer = { other?: Bun.Socket<Peer>; waiting: Buffer[] }
-
-/** Bytes wait in memory while the other side does not take them: a test sends few. */
-function listenForRelay(hostname: string, port: number) {
-  const flush = (socket: Bun.Socket<Peer>) => {
-    const { waiting } = socket.data
-    for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
-      const written = socket.write(first)
-      if (written < first.length) {
-        waiting[0] = first.subarray(Math.max(0, written))
-        return
-      }
-      waiting.shift()
-    }
-  }
-  const pass = (socket: Bun.Socket<Peer>, bytes: Buffer) => {
-    const { other } = socket.data
-    if (other === undefined) socket.data.waiting.push(Buffer.from(bytes))
-    else {
-      other.data.waiting.push(Buffer.from(bytes))
-      flush(other)
-    }
-  }
-  const end = (socket: Bun.Socket<Peer>) => void socket.data.other?.end()
-  return Bun.listen<Peer>({
-    hostname,
-    port: 0,
-    socket: {
-      open(client) {
-        client.data = { waiting: [] }
-        void Bun.connect<Peer>({
-          hostname: '127.0.0.1',
-          port,
-          data: { other: client, waiting: [] },
-          socket: {
-            open(server) {
-              server.data.waiting.push(...client.data.waiting.splice(0))
-              client.data.other = server
-              flush(server)
-            },
-            data: pass,
-            drain: flush,
-            close: end,
-            error: end,
-          },
-        }).catch(() => client.end())
-      },
-      data: pass,
-      drain: flush,
-      close: end,
-      error: end,
-    },
-  })
 }
