@@ -20,6 +20,8 @@ type Behaviour = {
   /** What becomes of a line. */
   line?: (text: string) => 'ok' | 'error' | 'expired' | 'missing'
   now?: () => number
+  /** Each request waits for it. */
+  before?: () => Promise<void> | undefined
 }
 
 const USAGE = { input: 10, output: 5 }
@@ -29,6 +31,7 @@ export function startBatchVendor({
   create = () => 'ok',
   line = () => 'ok',
   now = Date.now,
+  before,
 }: Behaviour = {}) {
   const files = new Map<string, string>()
   const batches: VendorBatch[] = []
@@ -158,6 +161,7 @@ export function startBatchVendor({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
+      await before?.()
       const { origin, pathname, searchParams } = new URL(request.url)
       const path = pathname.replace(/^\/v1(beta)?/, '')
       const route = `${request.method} ${path.replace(/\/(openai|anthropic|gemini)-\d+/, '/ID').replace(/\/(file|output|error)-[\w-]+/, '/FILE')}`

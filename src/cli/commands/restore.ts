@@ -15,6 +15,8 @@ another data directory, or an empty PostgreSQL database in GATEHOUSE_DATABASE_UR
 
 Options:
   --check                 only read the backup
+  --stopped               no gateway has run since the backup: batches continue as they were, and nothing that may have
+                          been ordered since is looked for
   --outputs <directory>   where the finished files go (default: outputs.directory of the file, then outputs in the data
                           directory); it must be empty
   --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data)
@@ -28,7 +30,7 @@ Examples:
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { check: 'switch', outputs: 'text', config: 'text', 'data-dir': 'text' } as const
+  const flags = { check: 'switch', stopped: 'switch', outputs: 'text', config: 'text', 'data-dir': 'text' } as const
   const given = readCommand({ help: HELP, terminal, command: 'restore', args, flags, positionals: ['a backup'] })
   if (!given) return 0
   const path = resolve(terminal.cwd, given.positionals[0] ?? '')
@@ -41,7 +43,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const named = given.text('outputs')
   const configured = 'directory' in outputs ? outputs.directory : resolve(data_dir, 'outputs')
   const directory = named === undefined ? configured : resolve(terminal.cwd, named)
-  const manifest = await restoreBackup({ path, url, outputs: directory })
+  const manifest = await restoreBackup({ path, url, outputs: directory, is_stopped: given.has('stopped') })
   await (await openStore({ url })).close() // builds what a migration leaves for later
   terminal.out(
     given.has('json')

@@ -38,7 +38,7 @@ export async function collectOrders(
     if (order.stage === 'stored' && !(await markLines(claimed, order))) return 'lost'
   while (!batch.progress.is_ordered) {
     const orders = batch.progress.orders ?? []
-    if (orders.length >= MOST_ORDERS) break
+    if (orders.length >= (isRecovering(batch.progress) ? 1 : MOST_ORDERS)) break
     const found = await collectOne(claimed, caller, release)
     if (found.order) {
       if (
@@ -58,6 +58,10 @@ export async function collectOrders(
   }
   return { pause: undefined }
 }
+
+/** A restored batch has one at a time until one was certainly not created before: a line may be in another one than then. */
+const isRecovering = ({ restored, is_recovered }: ClaimedBatch['batch']['progress']): boolean =>
+  restored !== undefined && !is_recovered
 
 /** Results are read long after the client may have deleted its file. */
 async function copyInput(claimed: ClaimedBatch): Promise<boolean> {

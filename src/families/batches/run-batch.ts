@@ -46,6 +46,7 @@ async function step(claimed: ClaimedBatch): Promise<'lost' | 'ended' | 'cleaned'
   if (ordered !== 'done') return waitForOrders(claimed, ordered)
   if (batch.status === 'cancelling') return end(claimed, 'cancelled')
   if (batch.status === 'finalizing') return end(claimed, batch.progress.ending ?? 'completed')
+  if (!(await closeUnknown(claimed))) return 'lost'
   const ran = await runLines(claimed)
   return afterLines(claimed, ran)
 }
@@ -55,6 +56,7 @@ async function waitForOrders(
   { batch, store, clock, ...rest }: ClaimedBatch,
   { until_ms, isOver }: Exclude<Ordered, string>,
 ): Promise<'lost' | number> {
+  if (!isOver && !(await closeUnknown({ ...rest, batch, store, clock }))) return 'lost'
   const ran = isOver ? 'finished' : await runLines({ ...rest, batch, store, clock })
   const other_ms = ran === 'finished' ? until_ms : typeof ran === 'object' ? ran.until_ms : clock.now()
   const due_ms = Math.min(until_ms, other_ms)
@@ -120,6 +122,12 @@ async function recoverStarted(claimed: ClaimedBatch): Promise<boolean> {
   )
 }
 
+/** A line may have been called after the backup from which its batch was restored. */
+async function closeUnknown(claimed: ClaimedBatch): Promise<boolean> {
+  const { progress, request } = claimed.batch
+  return !progress.restored || !request.exactly_once || closeLines(claimed, UNKNOWN)
+}
+
 /** False: the claim is lost. */
 async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgress['reason']): Promise<boolean> {
   const { batch, store, clock, log, crashHook } = claimed
@@ -129,7 +137,9 @@ async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgr
   const noted = { ...times, pause: undefined, ...(reason && { reason }) }
   if (!(await saveProgress(claimed, noted, isCancelled ? 'cancelling' : 'finalizing'))) return false
   crashHook('batch: finalizing')
-  if (!(await closeLines(claimed, batch.progress.ending ?? ending))) return false
+  const last = batch.progress.ending ?? ending
+  const why = batch.progress.reason ? { ...REASONS[last], ...batch.progress.reason } : REASONS[last]
+  if (!(await closeLines(claimed, why))) return false
   crashHook('batch: lines closed')
   await storeParts(claimed, { all: true })
   if (batch.api === 'openai')
@@ -149,8 +159,10 @@ async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgr
   return isSaved
 }
 
-async function closeLines({ batch, store }: ClaimedBatch, ending: Ending): Promise<boolean> {
-  const reason = batch.progress.reason ? { ...REASONS[ending], ...batch.progress.reason } : REASONS[ending]
+async function closeLines(
+  { batch, store }: ClaimedBatch,
+  reason: Parameters<typeof uncalledResult>[2],
+): Promise<boolean> {
   for (;;) {
     const lines = await store.pending(batch.batch_id, 0, LINES_PER_WRITE)
     if (lines.length === 0) return true

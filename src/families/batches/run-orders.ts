@@ -90,11 +90,19 @@ async function advance(
   const save = async (change: Partial<BatchVendorOrder>) => {
     if (!(await saveOrder(claimed, order, change))) throw LEASE_LOST
   }
+  if (claimed.batch.progress.restored && order.id === undefined && order.stage !== 'sent' && !order.is_sought) {
+    const sought = await seek(claimed, order, vendor)
+    if (sought === 'later' || (sought === 'unsure' && !isOver)) return PAUSE_MILLISECONDS
+    if (sought !== 'known') {
+      await end(claimed, order, UNKNOWN)
+      return undefined
+    }
+  }
   if (order.stage === 'sent') {
-    const since = Math.floor((order.sent_ms ?? 0) / 1000) - LISTED_MILLISECONDS / 1000
-    const found = await vendor.find(order, order.uploaded ?? null, since, signal)
+    const since = secondsBefore(order.sent_ms ?? 0)
+    const found = await vendor.find({ ...order, uploaded: order.uploaded ?? null }, since, signal)
     if (typeof found === 'object') await save({ stage: 'created', id: found.id })
-    else if (found === 'unsure' || clock.now() < (order.sent_ms ?? 0) + LISTED_MILLISECONDS) return PAUSE_MILLISECONDS
+    else if (found !== 'absent' || clock.now() < (order.sent_ms ?? 0) + LISTED_MILLISECONDS) return PAUSE_MILLISECONDS
     else await save({ stage: 'uploaded' })
   }
   if (isOver && order.stage !== 'created') {
@@ -126,6 +134,25 @@ async function advance(
   return poll(claimed, order, vendor, { isOver, caller })
 }
 
+const secondsBefore = (ms: number): number => Math.floor((ms - LISTED_MILLISECONDS) / 1000)
+
+/** Whether the installation that was backed up has created it since. */
+async function seek(
+  claimed: ClaimedBatch,
+  order: BatchVendorOrder,
+  vendor: BatchProvider,
+): Promise<'known' | 'later' | 'unsure' | 'hidden'> {
+  const { batch, signal, clock } = claimed
+  const { backup_ms, at_ms } = batch.progress.restored ?? { backup_ms: 0, at_ms: 0 }
+  const found = await vendor.find({ mark: order.mark }, secondsBefore(backup_ms), signal)
+  if (found === 'unsure' || found === 'hidden') return found
+  if (found === 'absent' && clock.now() < at_ms + LISTED_MILLISECONDS) return 'later'
+  if (found === 'absent') batch.progress.is_recovered = true // saved with the order
+  const change = found === 'absent' ? {} : ({ stage: 'created', id: found.id, is_adopted: true } as const)
+  if (!(await saveOrder(claimed, order, { ...change, is_sought: true }))) throw LEASE_LOST
+  return 'known'
+}
+
 async function poll(
   claimed: ClaimedBatch,
   order: BatchVendorOrder,
@@ -152,6 +179,7 @@ async function poll(
   const cancelled = { outcome: batch.status === 'cancelling' ? 'canceled' : 'expired', ...NOT_EXECUTED } as const
   const { problem } = state
   if (problem !== undefined) await end(claimed, order, { outcome: 'errored', code: 'batch_failed', message: problem })
+  else if (order.is_adopted && !order.is_cancelled) await end(claimed, order, undefined)
   else await end(claimed, order, order.is_cancelled ? cancelled : UNKNOWN)
   return undefined
 }
@@ -175,6 +203,7 @@ async function end(claimed: ClaimedBatch, order: BatchVendorOrder, reason: Reaso
     if (results.length > 0 && !(await store.closeOrdered(batch, results))) throw LEASE_LOST
   }
   claimed.crashHook('batch: order ended')
+  if (order.is_adopted) batch.progress.is_ordered = undefined // what it did not have may wait again
   if (!(await saveOrder(claimed, order, undefined))) throw LEASE_LOST
   log.info('order of a batch ended', { batch_id: batch.batch_id, provider: order.provider, order: order.id })
   await fileStore.remove(orderKeyOf(batch.batch_id, order))
@@ -208,6 +237,7 @@ async function readResults(
   }
 
   async function storeSome(some: Map<number, VendorResult>): Promise<void> {
+    if (order.is_adopted && !(await store.order(batch, [...some.keys()]))) throw LEASE_LOST
     const lines = await store.ordered(batch.batch_id, [...some.keys()])
     const read = await Promise.all(
       lines.map(async (line) => ({

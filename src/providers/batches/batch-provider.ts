@@ -13,6 +13,14 @@ type BatchOrder = {
   bytes: number
 }
 
+/** An order that may have been created. */
+type SoughtOrder = Pick<BatchOrder, 'mark'> & {
+  /** What was uploaded for it; undefined: it was created by an installation of which only a backup is left. */
+  uploaded?: Json
+  /** Undefined: that one may have put other lines into it. */
+  lines?: number
+}
+
 /** What the vendor says of an order that was created. `problem`: why it has executed none of its lines. */
 export type BatchState = { is: 'running' } | { is: 'ended'; problem?: string }
 
@@ -38,15 +46,10 @@ export type BatchProvider = {
   /** Creates the order; the result is its id at the vendor. */
   create(order: BatchOrder, uploaded: Json, lines: OrderLines, signal: AbortSignal): Promise<string>
   /**
-   * Looks for the order after a crash, by what was uploaded or by its mark; `since`: unix seconds before it was sent.
-   * `unsure`: one that may be it does not show enough yet. `absent`: none of the list is it.
+   * Looks for the order after a crash or a restore, by what was uploaded or by its mark; `since`: unix seconds before it was
+   * sent. `unsure`: one that may be it does not show enough yet. `hidden`: none ever does. `absent`: none of the list is it.
    */
-  find(
-    order: BatchOrder,
-    uploaded: Json,
-    since: number,
-    signal: AbortSignal,
-  ): Promise<{ id: string } | 'absent' | 'unsure'>
+  find(order: SoughtOrder, since: number, signal: AbortSignal): Promise<{ id: string } | 'absent' | 'unsure' | 'hidden'>
   state(id: string, signal: AbortSignal): Promise<BatchState>
   cancel(id: string, signal: AbortSignal): Promise<void>
   /** In any order. Lines of an ended order that are missing were not executed. `lines`: as they were stored, for a simulated vendor. */

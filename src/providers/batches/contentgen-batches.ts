@@ -69,7 +69,7 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
       const body = { batch: { display_name: mark, input_config: { file_name: String(file) } } }
       return nameIn(await client.json({ path: `/models/${model}:batchGenerateContent`, body, signal }))
     },
-    async find({ mark }, _, _since, signal) {
+    async find({ mark }, _since, signal) {
       for (let page = 0, token = ''; page < MOST_PAGES; page++) {
         const query = `?pageSize=${LISTED}${token}`
         const { operations, nextPageToken } = await client.json({ path: '/batches', query, signal })

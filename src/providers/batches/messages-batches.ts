@@ -74,14 +74,14 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
       const body = joined(HEAD, streamOf(asList(await lines())), END)
       return idIn(await client.json({ path: PATH, headers, body, signal }))
     },
-    async find({ mark, lines }, _, since, signal) {
+    async find({ mark, lines }, since, signal) {
       let isUnsure = false
       for (const batch of await listed(since, signal)) {
         const { request_counts: counts, processing_status } = batch
         const total = isRecord(counts)
           ? Object.values(counts).reduce<number>((sum, count) => sum + Number(count), 0)
           : lines
-        if (total !== lines) continue
+        if (lines !== undefined && total !== lines) continue
         const id = idIn(batch)
         if (processing_status !== 'ended') isUnsure = true
         else

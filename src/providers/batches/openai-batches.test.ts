@@ -29,15 +29,15 @@ describe('batches in the form of OpenAI', () => {
     expect(all.filter((path) => batchesAt(base_url).accepts.test(path))).toEqual(paths)
   })
 
+  test('are hidden where they have no metadata, and what was uploaded for them is not known', async () => {
+    const { signal } = new AbortController()
+    expect(await batchesAt('https://api.together.xyz/v1').find({ mark: 'm' }, 0, signal)).toBe('hidden')
+  })
+
   test('are absent where the list is null, as that of Together is without any', async () => {
     const { signal } = new AbortController()
     const find = (base_url: string) =>
-      batchesAt(base_url, 'null').find(
-        { mark: 'm', model: 'm', path: '/chat/completions' } as never,
-        'file-1',
-        0,
-        signal,
-      )
+      batchesAt(base_url, 'null').find({ mark: 'm', uploaded: 'file-1', lines: 1 }, 0, signal)
     expect(await find('https://api.together.xyz/v1')).toBe('absent')
     await expect(find('https://api.openai.com/v1')).rejects.toThrow('something else')
   })

@@ -18,6 +18,8 @@ type Dialect = {
   /** A line without its method and URL; an empty list is null. */
   is_short?: true
   input(batch: JsonRecord): unknown
+  /** Its batches have no metadata. */
+  is_unmarked?: true
   names: { output: string; error: string }
 }
 
@@ -66,6 +68,7 @@ const DIALECTS: Record<string, Dialect> = {
     fields: (mark) => ({ purpose: 'batch-api', file_name: `${mark}.jsonl` }),
     create: ({ file, url }) => ({ input_file_id: file, endpoint: url, completion_window: '24h' }),
     is_short: true,
+    is_unmarked: true,
     accepts: /^\/(chat\/)?completions$/,
   },
 }
@@ -137,9 +140,12 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
       const body = dialect.create({ file: String(file), url: urlOf(path), model, mark })
       return textIn(batchIn(await client.json({ path: batches, body, signal })).id)
     },
-    async find(_, file, since, signal) {
+    async find({ mark, uploaded }, since, signal) {
+      if (uploaded === undefined && dialect.is_unmarked) return 'hidden'
+      const isIt = (batch: JsonRecord) =>
+        uploaded === undefined ? markIn(batch) === mark : dialect.input(batch) === uploaded
       for await (const page of listed(signal)) {
-        const found = page.find((batch) => dialect.input(batch) === file)
+        const found = page.find(isIt)
         if (found) return { id: textIn(found.id) }
         if (page.some(({ created_at }) => typeof created_at === 'number' && created_at < since)) return 'absent'
       }
@@ -162,6 +168,8 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
     },
   }
 }
+
+const markIn = ({ metadata }: JsonRecord): unknown => isRecord(metadata) && metadata.gatehouse_order
 
 function problemIn({ errors, error }: JsonRecord): string {
   const list = isRecord(errors) ? errors.data : errors

@@ -102,10 +102,16 @@ const BATCH: Batch = {
   fence: 0,
 }
 
-async function expectBatch({ batches, files }: Store): Promise<void> {
+const RESTORED = { backup_ms: Date.parse('2026-01-31T00:00:00.000Z'), at_ms: 1_769_900_000_000 }
+
+async function expectBatch({ batches, files }: Store, more: Partial<Batch['progress']>): Promise<void> {
   const { batch_id } = BATCH
   expect(await files.find(FILE.file_id, 2, 'tok_1')).toEqual(FILE)
-  expect(await batches.find(batch_id, 'tok_1')).toEqual({ ...BATCH, succeeded: 2 })
+  expect(await batches.find(batch_id, 'tok_1')).toEqual({
+    ...BATCH,
+    succeeded: 2,
+    progress: { ...BATCH.progress, ...more },
+  })
   expect(await batches.parts(batch_id)).toEqual([PART])
   expect(await batches.results(batch_id, 'output', 1)).toEqual([{ line: 2, text: BIG_TEXT }])
   expect((await batches.pending(batch_id, 0, 10)).map(({ line }) => line)).toEqual([3])
@@ -154,12 +160,12 @@ function writeOutputs(): void {
   writeFileSync(join(directory, 'outputs/.writing/half'), 'half')
 }
 
-async function expectRestored(url: string): Promise<void> {
+async function expectRestored(url: string, more: Partial<Batch['progress']> = {}): Promise<void> {
   const store = await open(url)
   expect((await store.tokens.list()).length).toBe(250)
   expect((await store.tasks.find('task_large'))?.request).toEqual({ prompt: BIG_TEXT })
   expect(await store.secrets.get('links', () => 'another one')).toBe('a secret of the store')
-  await expectBatch(store)
+  await expectBatch(store, more)
   expect(await largeNumbers(url)).toEqual([LARGE, `-${LARGE}`])
   expect(await schemaOf(url)).toMatchObject({ status: 'current', oldest: expect.any(Number) })
 }
@@ -199,8 +205,8 @@ for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
       expect(await checkBackup(path)).toEqual(manifest)
       for (const target of [`sqlite:${join(directory, 'new/gatehouse.db')}`, await emptyPostgres()]) {
         const outputs = join(directory, `outputs of ${target.slice(0, 6)}`)
-        await restoreBackup({ path, url: target, outputs })
-        await expectRestored(target)
+        await restoreBackup({ path, url: target, outputs, now_ms: RESTORED.at_ms })
+        await expectRestored(target, { restored: RESTORED })
         expect(readFileSync(join(outputs, 'task_1/0')).equals(Buffer.alloc(3_000_000, 5))).toBe(true)
         expect(readdirSync(join(outputs, 'task_1')).sort()).toEqual(['0', '0~type'])
         expect(readdirSync(outputs)).toEqual(['task_1'])

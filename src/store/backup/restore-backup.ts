@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { readTar, type TarEntry } from '../../kit/tar.ts'
+import { markRestored } from '../batches/batches.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { schemaNumber } from '../schema-state.ts'
 import { StoreError } from '../store.ts'
@@ -17,6 +18,10 @@ type RestoreParts = {
   url: string
   /** Where the finished files go; it must be empty or absent. Undefined: they are left out. */
   outputs: string | undefined
+  /** Unix milliseconds; default: of the machine. */
+  now_ms?: number
+  /** No gateway has run since the backup, so that nothing was ordered. */
+  is_stopped?: boolean
 }
 
 const decompress = promisify(gunzip)
@@ -24,7 +29,13 @@ const decompress = promisify(gunzip)
 const MAX_PART_BYTES = 1024 ** 3
 
 /** Throws StoreError, and changes nothing, where the backup is damaged or something is there already. */
-export async function restoreBackup({ path, url, outputs }: RestoreParts): Promise<Manifest> {
+export async function restoreBackup({
+  path,
+  url,
+  outputs,
+  now_ms = Date.now(),
+  is_stopped,
+}: RestoreParts): Promise<Manifest> {
   const file = await open(path, 'r').catch((cause: Error) => {
     throw new StoreError(`The backup ${path} cannot be read: ${cause.message}.`, cause)
   })
@@ -37,6 +48,7 @@ export async function restoreBackup({ path, url, outputs }: RestoreParts): Promi
     let is_placed = false
     const filled = fillStore(url, async (write) => {
       await loadRows(write, sourceOf(file, manifest), manifest.rows)
+      if (!is_stopped) await markRestored(write, { backup_ms: Date.parse(manifest.made_at), at_ms: now_ms })
       // Before the rows become visible, which refer to them.
       if (directory !== undefined) await restoreFiles(file, directory, manifest)
       is_placed = directory !== undefined

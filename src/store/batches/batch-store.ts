@@ -69,6 +69,10 @@ export type BatchVendorOrder = {
   /** How often it was polled. */
   polls?: number
   is_cancelled?: true
+  /** The vendor was asked whether an installation that was restored had created it, which it had where it `is_adopted`. */
+  is_sought?: true
+  /** Its lines may be others than those that are stored. */
+  is_adopted?: true
 }
 
 /** What is known about the run of a batch; written by the process that has claimed it. Times in unix seconds. */
@@ -90,7 +94,11 @@ export type BatchProgress = {
   /** The file of the lines of the next one, while it is written. */
   order_file?: string | undefined
   /** All lines that vendors execute are in an order. */
-  is_ordered?: true
+  is_ordered?: true | undefined
+  /** From a backup of this time, restored at that one: orders may have been created between. In unix milliseconds. */
+  restored?: { backup_ms: number; at_ms: number }
+  /** Those orders were found, but for one that was absent: what follows it is absent too, or was refused before it. */
+  is_recovered?: true
   /** The input was copied, since it is read until the results of vendors are there. */
   has_copy?: true
   output_file_id?: string

@@ -158,6 +158,20 @@ export function batchStore(engine: Engine): BatchStore {
   }
 }
 
+/** Marks the batches that have not ended: their vendors may have orders that the backup lacks. */
+export async function markRestored(write: Write, restored: NonNullable<Batch['progress']['restored']>): Promise<void> {
+  const open = write.selectFrom('batches').select(['batch_id', 'progress']).where('status', 'in', UNFINISHED)
+  for (const { batch_id, progress: text } of await open.execute()) {
+    const progress: Batch['progress'] = JSON.parse(text)
+    const backup_ms = Math.min(restored.backup_ms, progress.restored?.backup_ms ?? Number.POSITIVE_INFINITY)
+    await write
+      .updateTable('batches')
+      .set({ progress: JSON.stringify({ ...progress, restored: { ...restored, backup_ms }, is_recovered: undefined }) })
+      .where('batch_id', '=', batch_id)
+      .execute()
+  }
+}
+
 const batchOf = ({ request, progress, ...row }: BatchesTable): Batch => ({
   ...row,
   request: JSON.parse(request),
