@@ -43,7 +43,23 @@ test('finds models by their text, family and status, and says how many fit', asy
   expect(idsOf(await read('q=team&status=active,deprecated'))).toEqual(['team/Coder-1', 'team/words'])
   expect(idsOf(await read('q=team&family=rerank,embeddings'))).toEqual(['team/words'])
   expect(await read('q=team/&limit=1')).toMatchObject({ data: [{ id: 'team/Coder-1' }], total: 3 })
-  for (const [param, value] of Object.entries({ family: 'chat', status: 'new', order: 'size', q: 'a'.repeat(201) })) {
+  // Each count is of the other filters: that of its own is left out.
+  expect(await read('q=team/&status=retired&counts=true&limit=1')).toMatchObject({
+    total: 1,
+    counts: { family: { chatcompat: 1 }, status: { active: 2, retired: 1 } },
+  })
+  expect(await read('q=team/&family=embeddings&counts=true')).toMatchObject({
+    counts: { family: { chatcompat: 2, embeddings: 1 }, status: { active: 1 } },
+  })
+  expect(await read('q=team/&provider=none&counts=true')).toMatchObject({ counts: { family: {}, status: {} } })
+  expect(await read('q=team/')).toMatchObject({ counts: null })
+  for (const [param, value] of Object.entries({
+    counts: 'yes',
+    family: 'chat',
+    status: 'new',
+    order: 'size',
+    q: 'a'.repeat(201),
+  })) {
     const refused = await gateway.admin(`/models?${param}=${value}`)
     expect([refused.status, (await refused.json()).error.param]).toEqual([400, param])
   }

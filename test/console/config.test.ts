@@ -116,6 +116,49 @@ describeInBrowser('the configuration in the console', () => {
     expect(await editor.evaluate((element) => element === document.activeElement)).toBe(false)
   })
 
+  // By click, then by keyboard: each change of the walk is undone at its end.
+  it.each([
+    ['click', 41],
+    ['keyboard', 42],
+  ] as const)('is changed, found in the history and rolled back by %s', async (how, limit) => {
+    const before = readFileSync(file, 'utf8')
+    const page = await opened.open('/config')
+    const act = async (kind: 'button' | 'link', name: string) => {
+      const control = page.getByRole(kind, { name, exact: true }).first()
+      if (how === 'click') return control.click()
+      await control.focus()
+      await page.keyboard.press('Enter')
+    }
+    const reviewAndApply = async (change: string) => {
+      await act('button', 'Check and compare')
+      await page.getByRole('region', { name: 'Changes' }).getByText(change).first().waitFor()
+      await act('button', 'Apply')
+      await act('button', 'Apply it')
+      await page
+        .locator('.toasts')
+        .getByText(/in force|next start/)
+        .first()
+        .waitFor()
+    }
+    await act('link', 'Edit')
+    const editor = page.getByRole('textbox', { name: file })
+    await editor.fill(`${await editor.inputValue()}server: { keep_alive_seconds: ${limit} }\n`)
+    await reviewAndApply('server.keep_alive_seconds')
+    await expectSoon(async () => readFileSync(file, 'utf8'), expect.stringContaining(`keep_alive_seconds: ${limit}`))
+    await act('link', 'Earlier configurations')
+    await page.getByRole('heading', { name: 'Earlier configurations' }).waitFor()
+    await page.getByText(String(limit)).first().waitFor()
+    await act('link', 'Restore in the editor')
+    await page.waitForURL('**version=cfg_*')
+    await page.getByText('Nothing changes before you apply it.').waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await screenshots(page, `config-restored-${how}`, [390, 1440, 2560])
+    await expectSoon(() => editor.inputValue(), expect.not.stringContaining(`keep_alive_seconds: ${limit}`))
+    await reviewAndApply('server.keep_alive_seconds')
+    await expectSoon(async () => readFileSync(file, 'utf8'), before)
+    expect(await page.content()).not.toContain(SECRET)
+  })
+
   it('is edited by owners only', async () => {
     const page = await opened.open('/config', { role: 'viewer' })
     expect(await page.getByRole('link', { name: 'Edit' }).count()).toBe(0)

@@ -1,5 +1,8 @@
 /** First tasks of a new user by clicking alone: each takes at most ten clicks from the first page. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { describeInBrowser } from './support/chromium.ts'
 import { openConsole, type TestConsole } from './support/console.ts'
@@ -8,6 +11,16 @@ const MOST_CLICKS = 10
 /** Calls of the token that runs away; others make one. */
 const MANY = 30
 
+const root = mkdtempSync(join(tmpdir(), 'gatehouse-first-tasks-'))
+const file = join(root, 'gatehouse.yaml')
+/** As the gateway is started with. */
+const TEXT = `providers:
+  broken: { base_url: 'http://127.0.0.1:9/v1', key: sk-first-0123456789 }
+models:
+  broken/model: {}
+  sandbox/general: { prices: { input: 100, output: 400 } }
+sandbox: true
+`
 let opened: TestConsole
 let runaway: string
 
@@ -40,8 +53,13 @@ function runCurl(command: string): Promise<Response> {
 
 describeInBrowser('the first tasks of a new user', () => {
   beforeAll(async () => {
+    const data_dir = join(root, 'data')
+    mkdirSync(data_dir)
+    writeFileSync(file, TEXT)
     opened = await openConsole({
-      providers: { broken: { base_url: 'http://127.0.0.1:9/v1', key: 'key' } },
+      file,
+      data_dir,
+      providers: { broken: { base_url: 'http://127.0.0.1:9/v1', key: 'sk-first-0123456789' } },
       models: { 'broken/model': {}, 'sandbox/general': { prices: { input: 100, output: 400 } } },
     })
     const secrets: Record<string, string> = {}
@@ -56,7 +74,10 @@ describeInBrowser('the first tasks of a new user', () => {
     await (await opened.chat({ model: 'broken/model' }, secrets['Search team'])).text()
     await opened.recorded(MANY + 2)
   })
-  afterAll(() => opened?.close())
+  afterAll(async () => {
+    await opened?.close()
+    rmSync(root, { recursive: true, force: true })
+  })
 
   it('makes a token, and a call with the command that is shown', async () => {
     const page = await opened.open('/')
@@ -112,6 +133,27 @@ describeInBrowser('the first tasks of a new user', () => {
     await user.click(dialog.getByRole('button', { name: 'Revoke token' }))
     await page.getByText('Token revoked').waitFor()
     expect((await opened.chat({}, runaway)).status).toBe(401)
+    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+  })
+
+  it('adds a second key of a vendor', async () => {
+    const page = await opened.open('/')
+    const user = counting()
+    await user.click(inNavigation(page, 'Providers'))
+    await user.click(page.locator('main').getByRole('link', { name: 'broken', exact: true }))
+    await user.click(page.getByRole('button', { name: 'Add a key' }))
+    const dialog = page.getByRole('dialog')
+    // A click into each field, as somebody without a keyboard's Tab.
+    const fill = async (field: string, value: string) => {
+      await user.click(dialog.getByLabel(field))
+      await dialog.getByLabel(field).fill(value)
+    }
+    await fill('Name of the key', 'spare')
+    await fill('API key', 'sk-second-0123456789')
+    await user.click(dialog.getByRole('button', { name: 'Show what would change' }))
+    await user.click(dialog.getByRole('button', { name: 'Write it' }))
+    await dialog.waitFor({ state: 'detached' })
+    expect(readFileSync(file, 'utf8')).toContain('sk-second-0123456789')
     expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
   })
 })

@@ -109,6 +109,7 @@ export type AdminModelList = {
   data: (AdminModel)[]
   next_cursor: string | null
   total: number
+  counts: ModelCounts | null
 }
 
 export type AdminModelWithSettings = {
@@ -835,6 +836,11 @@ export type McpToolList = {
 export type Membership = {
   project_id: string
   role: 'project_admin' | 'project_member'
+}
+
+export type ModelCounts = {
+  family: Record<string, number>
+  status: Record<string, number>
 }
 
 export type ModelPrice = {
@@ -2147,7 +2153,7 @@ export type Api = {
   }
   'GET /admin/v1/models': {
     params: {}
-    query: { limit?: number | undefined; cursor?: string | undefined; q?: string | undefined; provider?: string | undefined; family?: string | undefined; status?: string | undefined; ending?: 'true' | 'false' | undefined; order?: 'id' | '-id' | 'context' | '-context' | 'output' | '-output' | 'price' | '-price' | 'status' | '-status' | undefined }
+    query: { limit?: number | undefined; cursor?: string | undefined; q?: string | undefined; provider?: string | undefined; family?: string | undefined; status?: string | undefined; ending?: 'true' | 'false' | undefined; counts?: 'true' | 'false' | undefined; order?: 'id' | '-id' | 'context' | '-context' | 'output' | '-output' | 'price' | '-price' | 'status' | '-status' | undefined }
     body: undefined
     response: AdminModelList
   }

@@ -24,6 +24,10 @@ export const MODEL_PARAMETERS: Record<string, Parameter> = {
     description: '`true`: only models that are deprecated, or will be deprecated or retired. Default: all.',
     schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
   },
+  counts: {
+    description: '`true`: the answer has `counts`. Default: it is null.',
+    schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
+  },
   order: {
     description: 'Default `id`. Price: of output tokens, or of an image. `-`: the highest first.',
     schema: Type.Enum(SIGNED_ORDERS),
@@ -41,6 +45,32 @@ export function modelFilter(query: URLSearchParams, now: number): (model: Catalo
     (!families || model.families.some((family) => families.includes(family))) &&
     (!statuses || statuses.includes(statusAt(model, now))) &&
     (ending === 'false' || isEnding(model, now))
+}
+
+const Tally = Type.Record(Type.String(), Type.Integer({ minimum: 0 }))
+export const ModelCounts = Type.Union(
+  [Type.Object({ family: Tally, status: Tally }, { title: 'ModelCounts' }), Type.Null()],
+  { description: 'How many models each value of these filters would leave, with the other filters as they are.' },
+)
+
+/** Null where the query does not ask for them. Throws invalid_value. */
+export function modelCounts(models: readonly CatalogueModel[], query: URLSearchParams, now: number) {
+  if (readSome('counts', query, ['true', 'false'])?.includes('true') !== true) return null
+  const fittingWithout = (filter: string) => {
+    const others = new URLSearchParams(query)
+    others.delete(filter)
+    return models.filter(modelFilter(others, now))
+  }
+  return {
+    family: tally(fittingWithout('family').flatMap(({ families }) => families)),
+    status: tally(fittingWithout('status').map((model) => statusAt(model, now))),
+  }
+}
+
+function tally(values: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1
+  return counts
 }
 
 /** The values of a parameter; undefined: it is not given. Throws invalid_value. */

@@ -9,7 +9,7 @@ import type { Supply } from '../../models/supply.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
-import { MODEL_PARAMETERS, modelFilter, modelOrder } from './model-query.ts'
+import { MODEL_PARAMETERS, ModelCounts, modelCounts, modelFilter, modelOrder } from './model-query.ts'
 import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
@@ -67,7 +67,8 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
     const { placeOf, compare } = modelOrder(query, now)
     // Who is bound to a project does not learn whose models they are.
     const isHidden = context.admin.project_id !== undefined && query.has('provider')
-    const fitting = (isHidden ? [] : await modelsFor(context))
+    const known = isHidden ? [] : await modelsFor(context)
+    const fitting = known
       .filter(modelFilter(query, now))
       .map((model) => ({ model, place: placeOf(model) }))
       .sort((one, other) => compare(one.place, other.place))
@@ -77,7 +78,7 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
     return listAnswer(
       page.map(({ model }) => view(model, context)),
       last?.place,
-      { total: fitting.length },
+      { total: fitting.length, counts: modelCounts(known, query, now) },
     )
   }
 
@@ -89,6 +90,7 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
       query: { ...LIST_PARAMETERS, ...MODEL_PARAMETERS },
       response: listSchema(AdminModel, 'AdminModelList', {
         total: Type.Integer({ minimum: 0, description: 'How many models fit, on all pages.' }),
+        counts: ModelCounts,
       }),
       errors: ['invalid_value'],
       handle: list,

@@ -136,7 +136,7 @@ type RowsProps<Row> = {
   /** Given where they count for each end user alone. */
   of?: 'end users'
 }
-const USER_HELP = 'For each `user` that its calls name.'
+const USER_HELP = 'For each end user whom its calls name.'
 
 const changed = <Row extends { key: number }>(rows: Row[], key: number, change: Partial<Row>): Row[] =>
   rows.map((row) => (row.key === key ? { ...row, ...change } : row))

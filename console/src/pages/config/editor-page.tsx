@@ -2,12 +2,15 @@
 import { useState } from 'react'
 import { useAct, useApi } from '../../api/hooks.ts'
 import type { ConfigurationText, ConfigurationValidation } from '../../api/types.ts'
+import { text as inAddress } from '../../lib/search.ts'
+import { useAddress } from '../../ui/address.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge, Card } from '../../ui/display.tsx'
 import { FormError } from '../../ui/field.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
+import { Time } from '../../ui/values.tsx'
 import { ChangeList } from './change-list.tsx'
 import { CodeArea } from './code-area.tsx'
 import type { Schema } from './completion.ts'
@@ -16,6 +19,9 @@ const CRUMBS = [{ to: '/config', label: 'Configuration' }]
 
 export function EditorPage() {
   const file = useApi('GET /admin/v1/config/text', {})
+  const [{ version }] = useAddress({ version: inAddress() })
+  const params = { version_id: version }
+  const earlier = useApi('GET /admin/v1/config/history/{version_id}', { params }, { enabled: version !== '' })
   return (
     <>
       <PageHead
@@ -30,8 +36,19 @@ export function EditorPage() {
             <Empty icon="config" title="There is no file to edit">
               The gateway runs without a configuration file, or the file cannot be read: {data.file}
             </Empty>
-          ) : (
+          ) : version === '' ? (
             <Editor key={data.version} file={data} text={data.text} />
+          ) : (
+            <Loaded query={earlier} lines={12}>
+              {({ text, at }) => (
+                <>
+                  <p className="soft config-restored">
+                    The text of <Time at={at} />. Nothing changes before you apply it.
+                  </p>
+                  <Editor key={`${data.version} ${version}`} file={data} text={data.text as string} restored={text} />
+                </>
+              )}
+            </Loaded>
           )
         }
       </Loaded>
@@ -39,8 +56,15 @@ export function EditorPage() {
   )
 }
 
-function Editor({ file, text: present }: { file: ConfigurationText; text: string }) {
-  const [text, setText] = useState(present)
+type EditorProps = {
+  file: ConfigurationText
+  text: string
+  /** An earlier text to begin with. */
+  restored?: string
+}
+
+function Editor({ file, text: present, restored = present }: EditorProps) {
+  const [text, setText] = useState(restored)
   const [isAsking, setAsking] = useState(false)
   const schema = useApi('GET /admin/v1/config/schema', {})
   const body = { text, base: file.version }

@@ -1,7 +1,7 @@
 /** The configurations that were in force, the newest first, each with what it changed. */
-import { useApiList } from '../../api/hooks.ts'
+import { useApi, useApiList } from '../../api/hooks.ts'
 import type { ConfigurationVersion } from '../../api/types.ts'
-import { Button } from '../../ui/button.tsx'
+import { Button, ButtonLink } from '../../ui/button.tsx'
 import { Card, Nothing } from '../../ui/display.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty, Failed, Loading } from '../../ui/states.tsx'
@@ -10,6 +10,9 @@ import { ChangeList } from './change-list.tsx'
 
 export function HistoryPage() {
   const versions = useApiList('GET /admin/v1/config/history', {}, { limit: 20 })
+  const present = useApi('GET /admin/v1/config/text', {})
+  const isOther = ({ file, version }: ConfigurationVersion) =>
+    present.data !== undefined && present.data.file === file && present.data.version !== version
   return (
     <>
       <PageHead
@@ -26,7 +29,7 @@ export function HistoryPage() {
           </Empty>
         )}
         {versions.rows.map((version) => (
-          <Version key={version.version_id} version={version} />
+          <Version key={version.version_id} version={version} canRestore={isOther(version)} />
         ))}
         {versions.hasMore && (
           <div>
@@ -40,9 +43,18 @@ export function HistoryPage() {
   )
 }
 
-const Version = ({ version: { at, actor, changes } }: { version: ConfigurationVersion }) => (
+type VersionProps = { version: ConfigurationVersion; canRestore: boolean }
+
+const Version = ({ version: { version_id, at, actor, changes }, canRestore }: VersionProps) => (
   <Card
     isFlush
+    acts={
+      canRestore && (
+        <ButtonLink size="small" to="/config/edit" search={{ version: version_id }}>
+          Restore in the editor
+        </ButtonLink>
+      )
+    }
     title={
       <>
         <Time at={at} /> by {actor || <Nothing text="the gateway" />}

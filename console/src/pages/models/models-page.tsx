@@ -11,12 +11,13 @@ import { A, Button, ButtonLink } from '../../ui/button.tsx'
 import { Badge } from '../../ui/display.tsx'
 import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
+import type { Option } from '../../ui/select.tsx'
 import { Empty, Failed, Loading } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Segments } from '../../ui/tabs.tsx'
 import { ModelStatus, priceText, TargetHealth, tokens } from './model-parts.tsx'
 
-const STATUSES = ['active', 'deprecated', 'retired']
+const STATUSES = ['active', 'deprecated', 'retired'].map((value) => ({ value, label: value }))
 /** Of one page. More cards than a screen or two are a table that is hard to read. */
 const SHOWN_MODELS = 60
 // biome-ignore format: each beside its opposite
@@ -36,12 +37,14 @@ const ADDRESS = {
 export function ModelsPage() {
   const isOfAll = seesAll(useMe())
   const [{ q, family, status, provider, sort, view }, change] = useAddress(ADDRESS)
-  const query = { q, family, status, provider, order: sort }
+  const query = { q, family, status, provider, order: sort, counts: 'true' as const }
   const options = { limit: SHOWN_MODELS, refetch_ms: 30_000, keepPrevious: true }
   const models = useApiList('GET /admin/v1/models', { query }, options)
   const providers = useApiList('GET /admin/v1/providers', {}, { limit: 200, enabled: isOfAll })
   const { rows, hasMore, isLoadingMore, first } = models
   const foot = countText(rows.length, first?.total ?? rows.length)
+  const withCounts = (options: Option[], counts: Record<string, number> | undefined): Option[] =>
+    counts ? options.map((option) => ({ ...option, note: count(counts[option.value] ?? 0) })) : options
   const isFiltered = [q, family, status, provider].some((value) => value !== '')
   const clear = () => change({ q: '', family: '', status: '', provider: '' })
   return (
@@ -51,7 +54,12 @@ export function ModelsPage() {
         <div className="row-between">
           <Filters onClear={isFiltered ? clear : undefined}>
             <SearchField label="Find a model" value={q} onChange={(value) => change({ q: value })} />
-            <FilterSelect label="Use" value={family} options={USES} onChange={(value) => change({ family: value })} />
+            <FilterSelect
+              label="Use"
+              value={family}
+              options={withCounts(USES, first?.counts?.family)}
+              onChange={(value) => change({ family: value })}
+            />
             {isOfAll && (
               <FilterSelect
                 label="Provider"
@@ -63,7 +71,7 @@ export function ModelsPage() {
             <FilterSelect
               label="Status"
               value={status}
-              options={STATUSES.map((value) => ({ value, label: value }))}
+              options={withCounts(STATUSES, first?.counts?.status)}
               onChange={(value) => change({ status: value })}
             />
           </Filters>
