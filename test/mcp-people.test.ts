@@ -2,14 +2,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createAdminSessions } from '../src/admin/access/sessions.ts'
 import { DEFAULT_ADMIN, DEFAULT_MCP } from '../src/config/config.ts'
 import type { OidcConfig } from '../src/config/schema/admin-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
-import { createLog } from '../src/kit/log.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store } from '../src/store/store.ts'
-import { startAdminGateway } from './kit/admin.ts'
+import { beginSession, startAdminGateway } from './kit/admin.ts'
 import { CURRENT, mcpClient } from './kit/mcp.ts'
 import { type McpVendor, say, startMcpVendor, tool } from './kit/mcp-vendor.ts'
 import { startOAuthIssuer, USER_CLIENT } from './kit/oauth-issuer.ts'
@@ -79,11 +77,7 @@ type Gateway = Awaited<ReturnType<typeof start>>
 
 /** A browser of a person with a session of the console, and an API token that only this person has. */
 async function person(gateway: Gateway, sub: string, actor = `oidc:${sub}`) {
-  const log = createLog({ clock: gateway.now, level: 'error', pretty: false, write() {} })
-  const settings = () => ({ session_hours: 8, idle_minutes: 600 })
-  const parts = { store: store.admin.sessions, isActive: async () => true, settings, clock: gateway.now, log }
-  const browser = { address: '127.0.0.1', user_agent: 'test' }
-  const { secret } = await createAdminSessions(parts).begin({ actor, role: 'owner' }, browser)
+  const secret = await beginSession(store, gateway.now, actor)
   const { token, secret: own } = await gateway.instance.tokens.issue({ name: sub })
   tokens[token.token_id] = sub
   const headers = { authorization: '', cookie: `gatehouse_session=${secret}`, 'x-gatehouse-csrf': '1' }

@@ -1,4 +1,8 @@
 /** A gateway with an owner, and calls of its admin API. */
+import { createAdminSessions } from '../../src/admin/access/sessions.ts'
+import type { Clock } from '../../src/kit/clock.ts'
+import { createLog } from '../../src/kit/log.ts'
+import type { Store } from '../../src/store/store.ts'
 import { type CallOptions, startGateway, type TestGateway } from './gateway.ts'
 
 export const OWNER = 'owner-token-of-the-environment'
@@ -28,6 +32,18 @@ export async function startAdminGateway(
       return (await response.json()) as T
     },
   }
+}
+
+/** The secret of a session of the console that this person has begun. */
+export async function beginSession(store: Pick<Store, 'admin'>, clock: Clock, actor: string): Promise<string> {
+  const sessions = createAdminSessions({
+    store: store.admin.sessions,
+    isActive: async () => true,
+    settings: () => ({ session_hours: 8, idle_minutes: 600 }),
+    clock,
+    log: createLog({ clock, level: 'error', pretty: false, write() {} }),
+  })
+  return (await sessions.begin({ actor, role: 'owner' }, { address: '127.0.0.1', user_agent: 'test' })).secret
 }
 
 /** The status and the error code of a response. */

@@ -51,6 +51,10 @@ export function startOAuthIssuer() {
     const { pathname } = new URL(request.url)
     if (pathname === '/.well-known/oauth-authorization-server') return Response.json(issuer.metadata)
     if (pathname === '/token') return token(request)
+    if (pathname === '/authorize') {
+      const location = `${new URL(request.url).searchParams.get('redirect_uri')}?${issuer.consent(request.url, 'ada')}`
+      return new Response(null, { status: 302, headers: { location } })
+    }
     if (pathname === '/register') {
       const client_id = draw('client')
       clients.add(client_id)
