@@ -8,17 +8,18 @@ import { createProposedConfig } from '../src/gateway/proposed-config.ts'
 import { type Clock, systemClock } from '../src/kit/clock.ts'
 import { manualClock } from './kit/clock.ts'
 
+const GATEHOUSE_CONTENTS_KEY = Buffer.from(Array.from({ length: 32 }, (_, at) => at)).toString('base64')
 const directories: string[] = []
 afterEach(() => {
   for (const path of directories.splice(0)) rmSync(path, { recursive: true })
 })
 
-function setUp(clock: Clock = systemClock) {
+function setUp(clock: Clock = systemClock, text = 'sandbox: true\n') {
   const data_dir = mkdtempSync(join(tmpdir(), 'gatehouse-proposed-'))
   directories.push(data_dir)
   const file = join(data_dir, 'gatehouse.yaml')
-  writeFileSync(file, 'sandbox: true\n')
-  return createProposedConfig({ environment: { KEPT: 'a-secret' }, file, data_dir, clock })
+  writeFileSync(file, text)
+  return createProposedConfig({ environment: { KEPT: 'a-secret', GATEHOUSE_CONTENTS_KEY }, file, data_dir, clock })
 }
 
 /** How often the event loop turns until the work is done. */
@@ -65,6 +66,29 @@ describe('a proposed configuration', () => {
     await new Promise((resolve) => setImmediate(resolve)) // the thread is started in the queue
     clock.advance(20_000)
     expect(await outcome).toContain('takes longer than 20 seconds to check')
+  })
+
+  it('sends the client secret of an MCP server nowhere else, and gives no token to a person', async () => {
+    const user =
+      "issuer: https://login.vendor.test, client_id: gatehouse, client_secret: '${KEPT}', tokens: { tok_a: ada }"
+    const text = `admin: { oidc: { issuer: 'https://login.test', client_id: c, client_secret: s, role_claim: g, roles: { a: { role: owner } } } }
+mcp: { servers: { v: { url: 'https://mcp.vendor.test/mcp', oauth_user: { ${user} } } } }
+`
+    const { check } = setUp(systemClock, text)
+    expect((await check(text)).changes).toEqual([])
+    const refused: [string, string, string][] = [
+      ['mcp.vendor.test', 'mcp.evil.test', 'elsewhere than the file'],
+      ['login.vendor.test', 'login.evil.test', 'elsewhere than the file'],
+      ['tok_a: ada', 'tok_b: ada', 'lets a token act as a person'],
+      ['tok_a: ada', 'tok_a: bob', 'lets a token act as a person'],
+    ]
+    for (const [before, after, message] of refused) {
+      const problems = await check(text.replace(before, after)).then(
+        () => '',
+        (error: ConfigError) => JSON.stringify(error.problems),
+      )
+      expect([after, problems]).toEqual([after, expect.stringContaining(message)])
+    }
   })
 
   it('nested 20,000 times is refused at once', async () => {

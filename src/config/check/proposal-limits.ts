@@ -104,9 +104,10 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
 
   function destinationProblems(file: FileConfig): Violation[] {
     const out = new Map<string, Violation>()
-    for (const { path, name } of [...kept, ...implicit(file)]) {
-      const found = DESTINATIONS.find(({ section }) => isListed([`${section}.**`], path))
-      if (!found) continue
+    const all = [...kept, ...implicit(file)].flatMap(({ path, name }) =>
+      DESTINATIONS.filter(({ section }) => isListed([`${section}.**`], path)).map((found) => ({ path, name, found })),
+    )
+    for (const { path, name, found } of all) {
       const place = path.slice(0, found.section.split('.').length)
       const [old, now] = [before.yaml?.value, file].map((value) => membersAt(value, place, found.members))
       if (old === now) continue
