@@ -87,48 +87,44 @@ type Read<Value> = (bytes: Bytes, limits: BodyLimits) => Value
 
 /** What `read` makes of the bytes once all have arrived. Rejects where they take too long or exceed a limit. */
 function arriving<Value>(request: Request, limits: BodyLimits, read: Read<Value>): Promise<Value> {
-  const arrival = new Arrival(limits, read)
-  try {
-    arrival.follow(readingOf(request, limits))
-  } catch (thrown) {
-    arrival.failed(thrown)
-  }
+  const arrival = new Arrival(request, limits, read)
+  void arrival.follow()
   return arrival.result.promise
 }
 
 /** A body that arrives, in the time that it may take: one object for each. */
 class Arrival<Value> extends TimeLimited {
+  readonly #request: Request
   readonly #limits: BodyLimits
   readonly #read: Read<Value>
   readonly result = Promise.withResolvers<Value>()
 
-  constructor(limits: BodyLimits, read: Read<Value>) {
+  constructor(request: Request, limits: BodyLimits, read: Read<Value>) {
     super()
+    this.#request = request
     this.#limits = limits
     this.#read = read
   }
 
-  follow(reading: Promise<Bytes>): void {
-    this.startTimer(this.#limits.clock, this.#limits.seconds * 1000)
-    reading.then(
-      (bytes) => this.#arrived(bytes),
-      (thrown) => this.failed(thrown),
-    )
-  }
-
-  #arrived(bytes: Bytes): void {
-    this.stopTimer()
+  async follow(): Promise<void> {
     try {
-      if (bytes.length > this.#limits.max_bytes) throw tooLarge(this.#limits.max_bytes)
-      this.result.resolve(this.#read(bytes, this.#limits))
+      this.#arrived(await this.#reading())
     } catch (thrown) {
+      this.stopTimer()
       this.result.reject(thrown)
     }
   }
 
-  failed(thrown: unknown): void {
+  #reading(): Promise<Bytes> {
+    const reading = readingOf(this.#request, this.#limits)
+    this.startTimer(this.#limits.clock, this.#limits.seconds * 1000)
+    return reading
+  }
+
+  #arrived(bytes: Bytes): void {
     this.stopTimer()
-    this.result.reject(thrown)
+    if (bytes.length > this.#limits.max_bytes) throw tooLarge(this.#limits.max_bytes)
+    this.result.resolve(this.#read(bytes, this.#limits))
   }
 
   protected timeIsUp(): void {

@@ -19,36 +19,39 @@ import type { Chat, ChatInput } from '../chat.ts'
 import type { Deferred, Dialect, Exchange } from '../dialects/dialect.ts'
 import { passthroughRequestFor } from '../passthrough.ts'
 
+type Exchanged = Omit<Exchange, 'request'>
+
 export type ChatRouteParts = RouteParts & { chat: Chat; catalogue: Catalogue; fileInputs: FileInputs }
 
 export function chatRoute(dialect: Dialect, parts: ChatRouteParts): Route {
   const { pipeline, chat, fileInputs, settings, clock } = parts
   const { family, has_routing_fields } = dialect
   const answer = { id_prefix: dialect.id_prefix }
+  const plain: Exchanged = { writer: dialect.writer }
   const bodyParts = { settings, clock, exact: dialect.exact, sought: dialect.files && FILE_ID_PREFIX }
 
   /** Synchronous where nothing but the body is read, as almost always. */
   function read(body: unknown, context: Context): ChatInput | Promise<ChatInput> {
     try {
-      if (!dialect.read)
-        return inputOf({ request: dialect.parse(body, context), writer: dialect.writer }, body, context)
-      const exchange = dialect.read(body, context)
-      return exchange instanceof Promise ? readLater(exchange, body, context) : inputOf(exchange, body, context)
+      if (!dialect.read) return inputOf(dialect.parse(body, context), plain, body, context)
+      const read = dialect.read(body, context)
+      return read instanceof Promise ? readLater(read, body, context) : inputOf(read.request, read, body, context)
     } catch (thrown) {
       return untranslated(thrown, body, context)
     }
   }
 
-  async function readLater(exchange: Promise<Exchange>, body: unknown, context: Context): Promise<ChatInput> {
+  async function readLater(reading: Promise<Exchange>, body: unknown, context: Context): Promise<ChatInput> {
     try {
-      return inputOf(await exchange, body, context)
+      const read = await reading
+      return inputOf(read.request, read, body, context)
     } catch (thrown) {
       return untranslated(thrown, body, context)
     }
   }
 
-  function inputOf(exchange: Exchange, body: unknown, context: Context): ChatInput {
-    const { request, writer, framing, refusal, admit, passthrough = dialect.passthrough } = exchange
+  function inputOf(request: ChatRequest, exchange: Exchanged, body: unknown, context: Context): ChatInput {
+    const { writer, framing, refusal, admit, passthrough = dialect.passthrough } = exchange
     // The provider's bytes are server-sent events: they do not fit another framing.
     const passthroughRequest = framing ? undefined : passthroughRequestFor(passthrough, family, body, context, refusal)
     if (refusal && !passthroughRequest) throw refusal
