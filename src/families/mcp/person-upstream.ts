@@ -44,6 +44,7 @@ export function createPersonUpstream(
     state: () => ({ is_connected: false }),
     known: () => undefined,
     offer: async () => (await connected()).offer(),
+    offerForCall: async () => (await connected()).offerForCall(),
     request: async (request) => (await connected()).request(request),
     watch: async (uri, listener) => (await connected()).watch(uri, listener),
     for: (served) => createPersonUpstream(parts, person, connections, served),

@@ -136,11 +136,12 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     const { caller, callFor } = accessOf(context)
     const { upstream, own } = placeOf(params.name, caller)
     try {
-      const offer = await upstream.offer()
+      using connection = connections.of(upstream, context)
+      // Of the connection that is used: a server may offer something else by each.
+      const offer = await connection.upstream.offerForCall()
       const tool = servers.toolsOf(upstream, offer, caller).find(({ name }) => name === own)
       if (!tool) throw unknown('tool', params.name)
       if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
-      using connection = connections.of(upstream, context)
       const { answer } = await pipeline.run(serverFamily, callFor(context.mcpReq.signal), {
         upstream: connection.upstream,
         name: own,

@@ -2,7 +2,7 @@
 import type { Pipeline } from '../../calls/pipeline.ts'
 import type { McpSettings } from '../../config/config.ts'
 import { isRecord } from '../../kit/json.ts'
-import { McpRefusal } from '../../providers/mcp/upstream.ts'
+import { type McpOffer, McpRefusal } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { toNano } from '../../spec/price.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -29,25 +29,26 @@ export function createToolServers({ servers, pipeline, settings }: ToolServerPar
           : servers.of(caller).find(({ config }) => config?.url === server_url)
       if (!upstream) return undefined
 
-      async function usable() {
-        if (!upstream) return []
-        const offer = await upstream.offer()
+      const usable = async (offer: McpOffer) => {
         const approved = await servers.approvedOf(upstream, offer)
         return servers.toolsOf(upstream, offer, caller).filter((tool) => approved.has(tool.name))
       }
 
       return {
         async list() {
-          return (await usable()).map(({ name, description, inputSchema, annotations = null }) => ({
-            name,
-            ...(description !== undefined && { description }),
-            input_schema: inputSchema,
-            annotations,
-          }))
+          return (await usable(await upstream.offer())).map(
+            ({ name, description, inputSchema, annotations = null }) => ({
+              name,
+              ...(description !== undefined && { description }),
+              input_schema: inputSchema,
+              annotations,
+            }),
+          )
         },
         async call(tool, args, call) {
           try {
-            if (!(await usable()).some(({ name }) => name === tool)) return { error: `There is no tool "${tool}".` }
+            const tools = await usable(await upstream.offerForCall())
+            if (!tools.some(({ name }) => name === tool)) return { error: `There is no tool "${tool}".` }
             const params = { name: tool, arguments: args, ...metaFor(upstream, caller) }
             const sent = { upstream, name: tool, method: 'tools/call' as const, params }
             const { answer } = await pipeline().run(serverFamily, call, sent)

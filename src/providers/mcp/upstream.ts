@@ -1,5 +1,5 @@
-/** One MCP server behind the gateway: connects when it is first needed, keeps what it offers, and passes requests on. */
-import type { Client, Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client'
+/** One MCP server behind the gateway: connects when it is first needed, and passes requests on. */
+import type { Client } from '@modelcontextprotocol/client'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { memberOf } from '../../kit/json.ts'
@@ -7,20 +7,12 @@ import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
 import type { AccessToken } from './access-token.ts'
-import { connectTo, type ListKind, type ServedClient, STREAM_END } from './connect.ts'
+import { connectTo, type ServedClient, STREAM_END } from './connect.ts'
+import { createOffered, type McpOffer } from './offered.ts'
 import { limitsOf } from './upstream-fetch.ts'
 import { createWatchedResources, type WatchedResources } from './watched-resources.ts'
 
-/** What a server offers; empty lists where it has none. */
-export type McpOffer = {
-  tools: Tool[]
-  prompts: Prompt[]
-  resources: Resource[]
-  templates: ResourceTemplateType[]
-  completes: boolean
-  instructions: string | undefined
-  title: string
-}
+export type { McpOffer }
 
 /** An error of JSON-RPC that the server returned: passed on as it is. */
 export class McpRefusal extends Error {
@@ -53,6 +45,8 @@ export type McpUpstream = {
   readonly config: McpServerConfig | undefined
   /** What it offers now, at most a minute old. Rejects with GatewayError while it cannot be reached. */
   offer(): Promise<McpOffer>
+  /** The same with tools that are at most 5 s old: before one is called, since a server may change it without a word. */
+  offerForCall(): Promise<McpOffer>
   /** Of the connection that clients share, as this process knows it. */
   state(): McpState
   /** What it has offered before, without waiting; undefined: it was not reached yet. */
@@ -88,16 +82,8 @@ const secretsOf = (env: Readonly<Record<string, string>>): string[] =>
     SECRET_NAME.test(name) && value.length >= SECRET_CHARACTERS ? [value] : [],
   )
 
-/** Servers that announce no changes are asked again after it. */
-const FRESH_MILLISECONDS = 60_000
-/** A server that announces changes without end is not asked more often. */
-const CHANGE_MILLISECONDS = 1_000
 /** After a failure, the next attempts wait: 1 s, 2 s, 4 s, ... */
 const MAX_PAUSE_MILLISECONDS = 30_000
-/** Names of prompts and resources begin so where they are allowed, limited and counted; no tool is offered by such a one. */
-const RESERVED = /^(prompts|resources)\//
-/** More is cut off: clients cannot use thousands of tools. */
-const MAX_OFFERED = 1_000
 
 export function createUpstream(parts: UpstreamParts): McpUpstream {
   const { name, config, clock, log } = parts
@@ -109,26 +95,11 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   )
   const transport = createScrubbingTransport(parts.transport, secrets)
   let connection: Promise<Client> | undefined
-  let offered: McpOffer | undefined
-  let listing: Promise<McpOffer> | undefined
-  let askedAt = Number.NEGATIVE_INFINITY
   let failure: { error: GatewayError; until: number } | undefined
   let failures = 0
   let state: McpState = { is_connected: false }
   let isClosed = false
-  let isRefreshing = false
   const resources = createWatchedResources({ connect, timeout_ms: limits.connect_ms, clock })
-
-  /** Asked for again, but not more than once a second. */
-  function changed(_: ListKind): void {
-    if (isRefreshing) return
-    isRefreshing = true
-    askedAt = Math.min(askedAt, clock.steady() - FRESH_MILLISECONDS + CHANGE_MILLISECONDS)
-    clock.after(CHANGE_MILLISECONDS, () => {
-      isRefreshing = false
-      if (!isClosed) offer().catch(() => {})
-    })
-  }
 
   function connect(): Promise<Client> {
     if (isClosed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping.'))
@@ -138,7 +109,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
       ...parts,
       limits,
       transport,
-      onChanged: changed,
+      onChanged: offered.changed,
       onUpdated: resources.updated,
       onClosed: () => forget(mine),
     }).then(
@@ -163,7 +134,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     if (connection !== mine) return
     connection = undefined
     state = { ...state, is_connected: false }
-    askedAt = Number.NEGATIVE_INFINITY
+    offered.forget()
     // Whoever waits for changes sends nothing that would connect again.
     if (resources.isUsed()) clock.after(MAX_PAUSE_MILLISECONDS, () => isClosed || connect().catch(() => {}))
   }
@@ -185,60 +156,32 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     return error
   }
 
-  async function offer(): Promise<McpOffer> {
-    if (offered && connection && clock.steady() - askedAt < FRESH_MILLISECONDS) return offered
-    listing ??= ask().finally(() => {
-      listing = undefined
-    })
-    return listing
-  }
-
-  async function ask(): Promise<McpOffer> {
-    const client = await connect()
-    const options = { timeout: limits.connect_ms, cacheMode: 'refresh' as const }
-    const has = client.getServerCapabilities() ?? {}
-    try {
-      const [tools, prompts, resources, templates] = await Promise.all([
-        has.tools ? client.listTools(undefined, options).then((list) => list.tools) : [],
-        // Many servers lack a method that they announce, most often that of templates.
-        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts, none) : [],
-        has.resources ? client.listResources(undefined, options).then((list) => list.resources, none) : [],
-        has.resources
-          ? client.listResourceTemplates(undefined, options).then((list) => list.resourceTemplates, none)
-          : [],
-      ])
-      const before = JSON.stringify(offered)
-      offered = {
-        // Of two of one name, only the first can be approved and called.
-        tools: [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()]
-          .toReversed()
-          .filter((tool) => !RESERVED.test(tool.name))
-          .slice(0, MAX_OFFERED),
-        prompts: prompts.slice(0, MAX_OFFERED),
-        resources: resources.slice(0, MAX_OFFERED),
-        templates: templates.slice(0, MAX_OFFERED),
-        completes: has.completions !== undefined,
-        instructions: client.getInstructions(),
-        title: client.getServerVersion()?.title ?? client.getServerVersion()?.name ?? name,
-      }
-      askedAt = clock.steady()
+  const offered = createOffered({
+    name,
+    limits,
+    clock,
+    connect,
+    isConnected: () => connection !== undefined,
+    isClosed: () => isClosed,
+    onListed() {
       failures = 0
       state = { is_connected: connection !== undefined }
-      if (before !== JSON.stringify(offered)) parts.onChanged()
-      return offered
-    } catch (thrown) {
+    },
+    onChanged: parts.onChanged,
+    async failed(client, thrown) {
       // A server that is only late may still work on calls.
       if (statusOf(thrown) !== undefined) await drop(client)
       throw failed(thrown)
-    }
-  }
+    },
+  })
 
   return {
     name,
     config,
-    offer,
+    offer: offered.offer,
+    offerForCall: offered.offerForCall,
     state: () => state,
-    known: () => offered,
+    known: offered.known,
     async request({ method, params, signal, onProgress }) {
       signal.throwIfAborted()
       const options = {
@@ -278,8 +221,6 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     },
   }
 }
-
-const none = (): never[] => []
 
 /** Of a response that was no success. */
 const statusOf = (thrown: unknown): unknown => memberOf(memberOf(thrown, 'data'), 'status')

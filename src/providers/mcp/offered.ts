@@ -1,0 +1,149 @@
+/** Keeps what an MCP server offers: asks for it anew after a time, when it has changed, and before a call of a tool. */
+import type { Client, Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client'
+import type { Clock } from '../../kit/clock.ts'
+import type { UpstreamLimits } from './upstream-fetch.ts'
+
+/** What a server offers; empty lists where it has none. */
+export type McpOffer = {
+  tools: Tool[]
+  prompts: Prompt[]
+  resources: Resource[]
+  templates: ResourceTemplateType[]
+  completes: boolean
+  instructions: string | undefined
+  title: string
+}
+
+type OfferedParts = {
+  name: string
+  limits: UpstreamLimits
+  clock: Clock
+  connect(): Promise<Client>
+  isConnected(): boolean
+  isClosed(): boolean
+  /** It has answered. */
+  onListed(): void
+  /** What it offers is not what it was. */
+  onChanged(): void
+  /** It has not answered; rejects with GatewayError. */
+  failed(client: Client, thrown: unknown): Promise<never>
+}
+
+/** Servers that announce no changes are asked again after it. */
+const FRESH_MILLISECONDS = 60_000
+/** Before a call of a tool, a server is asked for its tools again after it: it may change them without a word. */
+const CALL_FRESH_MILLISECONDS = 5_000
+/** A server that announces changes without end is not asked more often. */
+const CHANGE_MILLISECONDS = 1_000
+/** Names of prompts and resources begin so where they are allowed, limited and counted; no tool is offered by such a one. */
+const RESERVED = /^(prompts|resources)\//
+/** More is cut off: clients cannot use thousands of tools. */
+const MAX_OFFERED = 1_000
+
+export function createOffered({ name, limits, clock, connect, ...parts }: OfferedParts) {
+  let offered: McpOffer | undefined
+  let listing: Promise<McpOffer> | undefined
+  let checking: Promise<McpOffer> | undefined
+  let askedAt = Number.NEGATIVE_INFINITY
+  let toolsAskedAt = Number.NEGATIVE_INFINITY
+  let isRefreshing = false
+
+  const isFresh = () => parts.isConnected() && clock.steady() - askedAt < FRESH_MILLISECONDS
+
+  async function offer(): Promise<McpOffer> {
+    if (offered && isFresh()) return offered
+    listing ??= ask().finally(() => {
+      listing = undefined
+    })
+    return listing
+  }
+
+  async function listTools(client: Client, timeout: number): Promise<Tool[]> {
+    const sent = clock.steady()
+    const has = client.getServerCapabilities()
+    const tools = has?.tools ? (await client.listTools(undefined, { timeout, cacheMode: 'refresh' })).tools : []
+    toolsAskedAt = sent
+    // Of two of one name, only the first can be approved and called.
+    return [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()]
+      .toReversed()
+      .filter((tool) => !RESERVED.test(tool.name))
+      .slice(0, MAX_OFFERED)
+  }
+
+  function keep(next: McpOffer): McpOffer {
+    const hasChanged = JSON.stringify(offered) !== JSON.stringify(next)
+    if (hasChanged || !offered) offered = next
+    parts.onListed()
+    if (hasChanged) parts.onChanged()
+    return offered
+  }
+
+  /** Waits as long as for a call: a server that works on others may answer one by one. */
+  async function checkTools(before: McpOffer): Promise<McpOffer> {
+    const client = await connect()
+    try {
+      const tools = await listTools(client, limits.call_ms)
+      return keep({ ...(offered ?? before), tools })
+    } catch (thrown) {
+      return await parts.failed(client, thrown)
+    }
+  }
+
+  async function ask(): Promise<McpOffer> {
+    const client = await connect()
+    const options = { timeout: limits.connect_ms, cacheMode: 'refresh' as const }
+    const has = client.getServerCapabilities() ?? {}
+    try {
+      const [tools, prompts, resources, templates] = await Promise.all([
+        listTools(client, limits.connect_ms),
+        // Many servers lack a method that they announce, most often that of templates.
+        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts, none) : [],
+        has.resources ? client.listResources(undefined, options).then((list) => list.resources, none) : [],
+        has.resources
+          ? client.listResourceTemplates(undefined, options).then((list) => list.resourceTemplates, none)
+          : [],
+      ])
+      askedAt = clock.steady()
+      return keep({
+        tools,
+        prompts: prompts.slice(0, MAX_OFFERED),
+        resources: resources.slice(0, MAX_OFFERED),
+        templates: templates.slice(0, MAX_OFFERED),
+        completes: has.completions !== undefined,
+        instructions: client.getInstructions(),
+        title: client.getServerVersion()?.title ?? client.getServerVersion()?.name ?? name,
+      })
+    } catch (thrown) {
+      return await parts.failed(client, thrown)
+    }
+  }
+
+  return {
+    offer,
+    async offerForCall(): Promise<McpOffer> {
+      if (!offered || !isFresh()) return offer()
+      if (clock.steady() - toolsAskedAt < CALL_FRESH_MILLISECONDS) return offered
+      checking ??= checkTools(offered).finally(() => {
+        checking = undefined
+      })
+      return checking
+    },
+    known: () => offered,
+    /** Its connection has ended. */
+    forget() {
+      askedAt = Number.NEGATIVE_INFINITY
+    },
+    /** Asked for again, but not more than once a second. */
+    changed(): void {
+      if (isRefreshing) return
+      isRefreshing = true
+      askedAt = Math.min(askedAt, clock.steady() - FRESH_MILLISECONDS + CHANGE_MILLISECONDS)
+      clock.after(CHANGE_MILLISECONDS, () => {
+        isRefreshing = false
+        if (!parts.isClosed()) offer().catch(() => {})
+      })
+    },
+  }
+}
+
+const none = (): never[] => []
