@@ -9,9 +9,6 @@ import type { Transport } from '../upstream/transport.ts'
 import type { AccessToken } from './access-token.ts'
 import { createUpstreamFetch, type UpstreamLimits } from './upstream-fetch.ts'
 
-/** What a server has besides its tools. */
-export type ListKind = 'tools' | 'prompts' | 'resources'
-
 /** The client for which a connection is made, as far as its server may ask it. */
 export type ServedClient = {
   capabilities: Pick<ClientCapabilities, 'sampling' | 'elicitation'>
@@ -34,7 +31,8 @@ type ConnectParts = {
   version: string
   clock: Clock
   log: Log
-  onChanged(kind: ListKind): void
+  /** Of its tools, prompts or resources. */
+  onChanged(): void
   onUpdated(uri: string): void
   onClosed(): void
 }
@@ -52,13 +50,13 @@ const sdk = () => import('@modelcontextprotocol/client')
 export async function connectTo(parts: ConnectParts): Promise<Client> {
   const { name, limits, clock, config } = parts
   const { Client } = await sdk()
-  const changed = (kind: ListKind) => ({ autoRefresh: false, onChanged: () => parts.onChanged(kind) })
+  const changed = { autoRefresh: false, onChanged: () => parts.onChanged() }
   const client = new Client(
     { name: 'gatehouse', version: parts.version },
     {
       capabilities: parts.client?.capabilities ?? {},
       listMaxPages: MAX_PAGES,
-      listChanged: { tools: changed('tools'), prompts: changed('prompts'), resources: changed('resources') },
+      listChanged: { tools: changed, prompts: changed, resources: changed },
       // A program would be started once more to ask for its version, and the older transport has only older ones.
       ...(config?.url === undefined ? {} : { versionNegotiation: { mode: 'auto' as const } }),
     },
