@@ -171,10 +171,10 @@ describe('a person', () => {
       expect([actor, (await other.call('')).body.data, (await other.call('/v', { json: {} })).status]).toEqual([
         actor,
         [] as never,
-        403,
+        404,
       ])
     }
-    expect((await gateway.admin('/mcp/connections/v', { json: {} })).status).toBe(403)
+    expect((await gateway.admin('/mcp/connections/v', { json: {} })).status).toBe(404)
   })
 
   it('is asked to open the address where the client can', async () => {

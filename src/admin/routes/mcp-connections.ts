@@ -57,7 +57,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
     const [person, { session_id }] = [personOf(context), context.admin]
     if (person !== undefined && session_id !== undefined) return { person, session_id }
     throw new GatewayError(
-      'permission_denied',
+      'object_not_found',
       'Only who has logged in to the console by the OpenID provider (admin.oidc) has connections to MCP servers.',
     )
   }
@@ -133,7 +133,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
       description: 'With what the authorization server has sent back by the browser.',
       request: Finish,
       response: Type.Object({ server: Type.String() }, { title: 'McpConnectionMade' }),
-      errors: [...BODY_ERRORS, 'upstream_unreachable', 'bad_upstream_response', 'upstream_auth'],
+      errors: [...BODY_ERRORS, 'object_not_found', 'upstream_unreachable', 'bad_upstream_response', 'upstream_auth'],
       example: { query: 'code=...&state=...&iss=https%3A%2F%2Flogin.example.com' },
       handle: finish,
     }),

@@ -85,6 +85,9 @@ export const ACTS: readonly Act[] = [
 export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/logout': 'in the menu of the bar, for everybody',
   'POST /admin/v1/mcp/servers/{server}/connect': 'beside each server that is not connected: mcp-guards.test.ts',
+  'POST /admin/v1/mcp/connections': 'when the browser comes back from an authorization server: mcp-accounts.test.ts',
+  'POST /admin/v1/mcp/connections/{server}': 'for a person of admin.oidc: mcp-accounts.test.ts',
+  'DELETE /admin/v1/mcp/connections/{server}': 'for a person who is connected: mcp-accounts.test.ts',
   'POST /admin/v1/mcp/tools/approve': 'beside each tool that is not approved: mcp-guards.test.ts',
   'POST /admin/v1/guards/test': 'where a guard is configured: mcp-guards.test.ts',
 }
