@@ -104,6 +104,7 @@ export async function startGateway(
     store_url?: string
     environment?: Record<string, string>
     manual?: NonNullable<GatewayParts['manual']>
+    crashHook?: NonNullable<GatewayParts['crashHook']>
   } = {},
 ): Promise<TestGateway> {
   const clock = manualClock()

@@ -8,6 +8,7 @@ import { markRestored } from '../batches/batches.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { schemaNumber } from '../schema-state.ts'
 import { StoreError } from '../store.ts'
+import { markRestoredTasks } from '../tasks/task-sent.ts'
 import { fillStore, loadRows } from './load-store.ts'
 import { type Manifest, verifyArchive } from './manifest.ts'
 import { decodeRow, type RowBatch, type RowSource } from './rows.ts'
@@ -48,7 +49,9 @@ export async function restoreBackup({
     let is_placed = false
     const filled = fillStore(url, async (write) => {
       await loadRows(write, sourceOf(file, manifest), manifest.rows)
-      if (!is_stopped) await markRestored(write, { backup_ms: Date.parse(manifest.made_at), at_ms: now_ms })
+      const backup_ms = Date.parse(manifest.made_at)
+      if (!is_stopped) await markRestored(write, { backup_ms, at_ms: now_ms })
+      if (!is_stopped) await markRestoredTasks(write, Math.floor(backup_ms / 1000))
       // Before the rows become visible, which refer to them.
       if (directory !== undefined) await restoreFiles(file, directory, manifest)
       is_placed = directory !== undefined

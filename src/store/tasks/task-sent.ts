@@ -1,7 +1,8 @@
-/** The orders that were sent to a provider lately, to recognise one of them in the provider's list. */
+/** The orders that were sent to a provider lately, to recognise one of them in its list, and those that a backup may lack. */
 import type { JsonObject, Task } from '../../spec/task.ts'
 import type { SentTask } from '../store.ts'
-import type { Database } from '../tables.ts'
+import type { Database, Write } from '../tables.ts'
+import { ENDED } from './task-sql.ts'
 
 export async function sentTasks(
   db: Database,
@@ -18,4 +19,12 @@ export async function sentTasks(
     request: JSON.parse(row.request) as JsonObject,
     operation: row.operation === null ? null : (JSON.parse(row.operation) as Task['operation']),
   }))
+}
+
+/** Orders that may have been sent after the backup that was restored, `sent_at`: they are in doubt, and not sent again. */
+export async function markRestoredTasks(write: Write, sent_at: number): Promise<void> {
+  const open = write.updateTable('tasks').where((is) => is.not(ENDED))
+  await open.set({ sent_at, sent_to: null }).where('operation', 'is', null).where('sent_at', 'is', null).execute()
+  // Of an order of two parts the second one.
+  await open.set({ sent_to: null }).where('operation', 'is not', null).execute()
 }

@@ -10,7 +10,7 @@ import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withS
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { destinationOf, mayRepeat, orderLeaseEnd, orderTimeoutSeconds } from './order.ts'
 import { observed } from './order-target.ts'
-import { storeOperation } from './send.ts'
+import { RESTORED, storeOperation } from './send.ts'
 
 /** While every response is a temporary refusal: 2 + 4 + 8 + 16 + 32 + 60 + 60 seconds. */
 const MAX_ATTEMPTS = 8
@@ -29,6 +29,9 @@ export const operationOf = ({ operation }: Pick<Task, 'operation'>): Json =>
 export async function proceed(claimed: ClaimedTask, provider: TaskProvider): Promise<void> {
   const { task, store } = claimed
   const from = task.operation
+  // Restored from a backup, after which it may have been sent.
+  if (task.sent_to === null && (provider.resubmit === 'unsafe' || provider.key_seconds !== undefined))
+    return fail(claimed, 'submit_outcome_unknown', RESTORED)
   claimed.crashHook('proceed: before the mark')
   const due_ms = orderLeaseEnd(claimed)
   const sent_to = destinationOf(claimed)

@@ -138,7 +138,9 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   if (found === 'not accepted')
     return saveChange(claimed, 'refused', { sent_at: null, failures: 0, due_ms: clock.now() }).then(() => {})
   if (!is_same || !mayRepeat(claimed, provider)) {
-    return found === 'open' ? retryDoubt(claimed) : fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
+    return found === 'open'
+      ? retryDoubt(claimed)
+      : fail(claimed, 'submit_outcome_unknown', task.sent_to === null ? RESTORED : UNKNOWN_OUTCOME)
   }
   if (!(await store.tasks.save(task, { keep_lease: true, due_ms: orderLeaseEnd(claimed) }))) return
   claimed.crashHook('doubt: before the order')
@@ -253,6 +255,9 @@ async function retryDoubt(claimed: ClaimedTask, retry_after?: number): Promise<v
 }
 
 const PROVIDER_REMOVED = 'The provider that should generate it is no longer configured.'
+/** Nothing is stored of where it was sent. */
+export const RESTORED =
+  'A backup was restored: whether this order was sent after it was taken, and charged, is not known. It is not sent again.'
 const EARLIER_ATTEMPT = 'This was the response to a repeated order; the first attempt may have been charged.'
 const UNKNOWN_OUTCOME =
   'The order was sent, and the provider did not confirm whether it accepted it: it may have been charged. It is not sent again.'
