@@ -15,9 +15,9 @@ const root = mkdtempSync(join(tmpdir(), 'gatehouse-first-tasks-'))
 const file = join(root, 'gatehouse.yaml')
 /** As the gateway is started with. */
 const TEXT = `providers:
-  broken: { base_url: 'http://127.0.0.1:9/v1', key: sk-first-0123456789 }
+  unreachable: { base_url: 'http://127.0.0.1:9/v1', key: sk-first-0123456789 }
 models:
-  broken/model: {}
+  unreachable/model: {}
   sandbox/general: { prices: { input: 100, output: 400 } }
 sandbox: true
 `
@@ -59,8 +59,8 @@ describeInBrowser('the first tasks of a new user', () => {
     opened = await openConsole({
       file,
       data_dir,
-      providers: { broken: { base_url: 'http://127.0.0.1:9/v1', key: 'sk-first-0123456789' } },
-      models: { 'broken/model': {}, 'sandbox/general': { prices: { input: 100, output: 400 } } },
+      providers: { unreachable: { base_url: 'http://127.0.0.1:9/v1', key: 'sk-first-0123456789' } },
+      models: { 'unreachable/model': {}, 'sandbox/general': { prices: { input: 100, output: 400 } } },
     })
     const secrets: Record<string, string> = {}
     for (const name of ['Search team', 'Mobile team']) {
@@ -71,7 +71,7 @@ describeInBrowser('the first tasks of a new user', () => {
     runaway = secrets['Mobile team'] ?? ''
     await (await opened.chat({}, secrets['Search team'])).text()
     for (let call = 0; call < MANY; call++) await (await opened.chat({}, runaway)).text()
-    await (await opened.chat({ model: 'broken/model' }, secrets['Search team'])).text()
+    await (await opened.chat({ model: 'unreachable/model' }, secrets['Search team'])).text()
     await opened.recorded(MANY + 2)
   })
   afterAll(async () => {
@@ -101,7 +101,7 @@ describeInBrowser('the first tasks of a new user', () => {
     await user.click(inNavigation(page, 'Requests'))
     await user.click(page.locator('tbody tr', { hasText: 'upstream' }).first().getByRole('link').first())
     await page.waitForURL(/\/requests\/\d+/)
-    await page.getByText('broken/model').first().waitFor()
+    await page.getByText('unreachable/model').first().waitFor()
     await page
       .getByText(/upstream_\w+/)
       .first()
@@ -140,7 +140,7 @@ describeInBrowser('the first tasks of a new user', () => {
     const page = await opened.open('/')
     const user = counting()
     await user.click(inNavigation(page, 'Providers'))
-    await user.click(page.locator('main').getByRole('link', { name: 'broken', exact: true }))
+    await user.click(page.locator('main').getByRole('link', { name: 'unreachable', exact: true }))
     await user.click(page.getByRole('button', { name: 'Add a key' }))
     const dialog = page.getByRole('dialog')
     // A click into each field, as somebody without a keyboard's Tab.
