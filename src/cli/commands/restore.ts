@@ -15,8 +15,8 @@ another data directory, or an empty PostgreSQL database in GATEHOUSE_DATABASE_UR
 
 Options:
   --check                 only read the backup
-  --stopped               no gateway has run since the backup: batches continue as they were, and nothing that may have
-                          been ordered since is looked for
+  --stopped               no gateway has run since the backup: tasks and batches continue as they were; otherwise what may
+                          have been ordered since is looked for, and not ordered again
   --outputs <directory>   where the finished files go (default: outputs.directory of the file, then outputs in the data
                           directory); it must be empty
   --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data)

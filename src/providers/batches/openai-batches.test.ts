@@ -29,9 +29,15 @@ describe('batches in the form of OpenAI', () => {
     expect(all.filter((path) => batchesAt(base_url).accepts.test(path))).toEqual(paths)
   })
 
-  test('are hidden where they have no metadata, and what was uploaded for them is not known', async () => {
+  test.each([
+    ['https://api.together.xyz/v1', 100, 'hidden'],
+    ['https://batches.example.com/v1', 100, 'hidden'],
+    ['https://batches.example.com/v1', 99, 'absent'],
+    ['https://api.openai.com/v1', 100, 'absent'],
+  ])('at %s may be one without metadata, created at %i, where only the mark is known: %s', async (base_url, at, is) => {
     const { signal } = new AbortController()
-    expect(await batchesAt('https://api.together.xyz/v1').find({ mark: 'm' }, 0, signal)).toBe('hidden')
+    const vendor = batchesAt(base_url, JSON.stringify({ data: [{ id: 'batch_1', created_at: at }] }))
+    expect(await vendor.find({ mark: 'm' }, 100, signal)).toBe(is as 'hidden' | 'absent')
   })
 
   test('are absent where the list is null, as that of Together is without any', async () => {

@@ -18,8 +18,6 @@ type Dialect = {
   /** A line without its method and URL; an empty list is null. */
   is_short?: true
   input(batch: JsonRecord): unknown
-  /** Its batches have no metadata. */
-  is_unmarked?: true
   names: { output: string; error: string }
 }
 
@@ -68,11 +66,12 @@ const DIALECTS: Record<string, Dialect> = {
     fields: (mark) => ({ purpose: 'batch-api', file_name: `${mark}.jsonl` }),
     create: ({ file, url }) => ({ input_file_id: file, endpoint: url, completion_window: '24h' }),
     is_short: true,
-    is_unmarked: true,
     accepts: /^\/(chat\/)?completions$/,
   },
 }
 
+/** They show the metadata of a batch in their lists. Others that speak this API may drop it. */
+const MARKED = ['api.openai.com', 'api.mistral.ai', 'api.groq.com']
 const FAILED = ['failed']
 const ENDED = ['completed', 'success', 'expired', 'timeout_exceeded', 'cancelled', ...FAILED]
 const LISTED = 100
@@ -81,7 +80,8 @@ const MOST_PAGES = 20
 /** `base_url` decides the dialect. */
 export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
   const client = createBatchClient(parts)
-  const dialect = DIALECTS[new URL(parts.address.base_url).hostname] ?? OPENAI
+  const { hostname } = new URL(parts.address.base_url)
+  const dialect = DIALECTS[hostname] ?? OPENAI
   const { batches, names } = dialect
   /** Lines and batches name the path of the API, with its version, whatever the base URL is. */
   const urlOf = (path: string) => `/v1${path}`
@@ -141,15 +141,17 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
       return textIn(batchIn(await client.json({ path: batches, body, signal })).id)
     },
     async find({ mark, uploaded }, since, signal) {
-      if (uploaded === undefined && dialect.is_unmarked) return 'hidden'
       const isIt = (batch: JsonRecord) =>
         uploaded === undefined ? markIn(batch) === mark : dialect.input(batch) === uploaded
+      const isBefore = ({ created_at }: JsonRecord) => typeof created_at === 'number' && created_at < since
+      let isHidden = false
       for await (const page of listed(signal)) {
         const found = page.find(isIt)
         if (found) return { id: textIn(found.id) }
-        if (page.some(({ created_at }) => typeof created_at === 'number' && created_at < since)) return 'absent'
+        isHidden ||= page.some((batch) => !isBefore(batch) && typeof markIn(batch) !== 'string')
+        if (page.some(isBefore)) break
       }
-      return 'absent'
+      return isHidden && uploaded === undefined && !MARKED.includes(hostname) ? 'hidden' : 'absent'
     },
     async state(id, signal): Promise<BatchState> {
       const batch = await one(id, signal)
