@@ -77,8 +77,9 @@ export async function runAll(args: string[], say: Say): Promise<number> {
     }
   }
   await Promise.all(lanes.map(runLane))
-  report.end()
-  return Math.max(...codes)
+  // A runner that ends with 0 before its sum was ended by a test.
+  const isWhole = report.end()
+  return Math.max(...codes, isWhole ? 0 : 1)
 }
 
 type Child = { stderr: ReadableStream<Uint8Array>; exited: Promise<number> }
@@ -149,12 +150,14 @@ export function createReport({ files, say }: { files: number; say: Say }) {
       say(block + rest)
     },
     /** In the form of a runner. None where one of them did not come to its end. */
-    end(): void {
-      if (runners > 0) return
+    /** Whether each runner has come to its end. */
+    end(): boolean {
+      if (runners > 0) return false
       const seconds = ((performance.now() - start) / 1000).toFixed(2)
       const of = (name: string) => sums.get(name) ?? 0
       const counts = ['pass', 'skip', 'fail', 'expect() calls'].map((name) => ` ${of(name)} ${name}\n`).join('')
       say(`\n\n${counts}Ran ${of('tests')} tests across ${of('files')} files. [${seconds}s]\n`)
+      return true
     },
   }
 }

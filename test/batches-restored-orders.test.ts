@@ -1,9 +1,9 @@
 /** Orders of vendors' batches that were created after a backup: the gateway that was restored from it finds them. */
 import { Database } from 'bun:sqlite'
 import { afterAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { restoreBackup } from '../src/store/backup/restore-backup.ts'
 import { writeBackup } from '../src/store/backup/write-backup.ts'
 import { startBatchVendor } from './kit/batch-vendor.ts'
@@ -54,6 +54,13 @@ function uncollect(path: string): void {
   using database = new Database(path)
   database.run("update batches set progress = json_remove(progress, '$.orders', '$.order_count', '$.is_ordered')")
   database.run('update batch_lines set state = 0')
+}
+
+/** As a bucket that is not in the backup, from which the first gateway has removed the lines of an order that had ended. */
+function removeLines(path: string): void {
+  const outputs = join(dirname(path), 'outputs')
+  const found = readdirSync(outputs, { recursive: true }).map(String)
+  for (const name of found.filter((one) => /order-[^/]*$/.test(one))) rmSync(join(outputs, name))
 }
 
 type Restoring = { is_stopped?: boolean; change?: ((path: string) => void) | undefined }
@@ -198,6 +205,67 @@ describe('a restored batch', () => {
         .map(({ custom_id }) => custom_id)
         .sort(),
     )
+  })
+
+  test.each([
+    [
+      'what the vendor has executed',
+      (vendor: ReturnType<typeof heldVendor>, id: string, now: number) => {
+        vendor.batches.push(
+          ordered(
+            id,
+            Array.from({ length: 30 }, (_, at) => at + 1),
+            now,
+          ),
+        )
+      },
+      1,
+    ],
+    ['an order of their own where the vendor has none', () => {}, 1],
+  ] as const)('whose lines in an order are gone has %s', async (_, since, batches) => {
+    await using vendor = heldVendor()
+    const { first, id, restore } = await stopped({ vendor }, lines(30))
+    vendor.open()
+    since(vendor, id, first.clock.now())
+
+    await using second = await restore({ vendor }, { change: removeLines })
+    const batch = await endOf(second, openai(second, { apiKey: first.token }), id)
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 30, completed: 30, failed: 0 } })
+    expect([vendor.batches.length, vendor.calls()]).toEqual([batches, 0])
+  })
+
+  test('whose order had begun before the backup ends, with the lines of it that have no result as unknown', async () => {
+    await using vendor = startBatchVendor({ line: (text) => (text === 'Say 1' ? 'missing' : 'ok'), polls: 3 })
+    const directory = mkdtempSync(join(root, 'g-'))
+    const first = await start(directory, { vendor })
+    const { id } = await createBatch(openai(first), lines(3))
+    await runUntil(first, async () => vendor.created() === 1)
+    await first.instance.batches.idle()
+    const restore = await backUp(first, directory)
+    await first[Symbol.asyncDispose]()
+
+    await using second = await restore({ vendor }, { change: removeLines })
+    const client = openai(second, { apiKey: first.token })
+    const batch = await endOf(second, client, id)
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 2, failed: 1 } })
+    const [unknown] = await resultsOf(client, batch.error_file_id)
+    expect([unknown?.custom_id, unknown?.error?.code]).toEqual(['line-1', 'outcome_unknown'])
+    expect(vendor.created()).toBe(1)
+  })
+
+  test('says of no line that it was not executed where its window ended before it was restored', async () => {
+    await using vendor = heldVendor()
+    const { first, id, restore } = await stopped({ vendor }, lines(3))
+    vendor.open()
+    first.clock.advance(25 * 3_600_000)
+
+    await using second = await restore({ vendor }, { change: uncollect })
+    const client = openai(second, { apiKey: first.token })
+    const batch = await endOf(second, client, id)
+    expect(batch).toMatchObject({ status: 'expired', request_counts: { total: 3, completed: 0, failed: 3 } })
+    const errors = await resultsOf(client, batch.error_file_id)
+    expect(errors.map(({ error }) => error?.code)).toEqual(Array(3).fill('outcome_unknown'))
+    expect(vendor.created()).toBe(0)
   })
 
   test('with exactly_once ends the lines that the gateway may have called since as unknown', async () => {

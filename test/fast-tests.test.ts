@@ -45,15 +45,15 @@ describe('npm test', () => {
       report.follow(pieces(`${file('a')}${file('b')}${ending(10, 0)}`)),
       report.follow(pieces(`${file('c')}${file('d')}${ending(1, 1)}`)),
     ])
-    report.end()
+    expect(report.end()).toBe(true)
     for (const name of ['a', 'b', 'c', 'd']) expect(said()).toContain(file(name))
     expect(said()).toMatch(/ 11 pass\n 0 skip\n 1 fail\n 6 expect\(\) calls\nRan 12 tests across 4 files\. \[.*s\]\n$/)
   })
 
-  test('says no sum where a runner did not come to its end', async () => {
+  test('has failed, without a sum, where a runner did not come to its end', async () => {
     const { report, said } = reported(4)
     await Promise.all([report.follow(pieces(ending(10, 0))), report.follow(pieces('src/c.test.ts:\n(pass) one\n'))])
-    report.end()
+    expect(report.end()).toBe(false)
     expect(said()).not.toContain('11 pass')
     expect(said().match(/^Ran /gm)).toHaveLength(1)
   })

@@ -187,6 +187,8 @@ const isSame = (one: Group, other: Group): boolean =>
 
 /** Its lines wait no more. After a crash it is done again, from what is stored. */
 async function markLines(claimed: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> {
+  if (claimed.batch.progress.restored && !(await hasLines(claimed, order)))
+    return saveOrder(claimed, order, { stage: 'marked' })
   for await (const numbers of linesInOrder(claimed, order))
     if (!(await claimed.store.order(claimed.batch, numbers))) return false
   return saveOrder(claimed, order, { stage: 'marked' })
@@ -210,6 +212,10 @@ export async function* linesInOrder(claimed: ClaimedBatch, order: BatchVendorOrd
 
 /** The id stands at the beginning of a line. */
 const ID_BYTES = 200
+
+/** The lines of an order that was backed up may have been removed since. */
+export const hasLines = async ({ fileStore, batch }: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> =>
+  (await fileStore.open(orderKeyOf(batch.batch_id, order))) !== undefined
 
 export async function orderStream({ fileStore, batch }: ClaimedBatch, order: BatchVendorOrder) {
   const file = await fileStore.open(orderKeyOf(batch.batch_id, order))

@@ -138,7 +138,9 @@ async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgr
   if (!(await saveProgress(claimed, noted, isCancelled ? 'cancelling' : 'finalizing'))) return false
   crashHook('batch: finalizing')
   const last = batch.progress.ending ?? ending
-  const why = batch.progress.reason ? { ...REASONS[last], ...batch.progress.reason } : REASONS[last]
+  const { reason: given, restored, is_recovered } = batch.progress
+  const isKnown = !restored || is_recovered || last === 'completed'
+  const why = !isKnown ? UNKNOWN : given ? { ...REASONS[last], ...given } : REASONS[last]
   if (!(await closeLines(claimed, why))) return false
   crashHook('batch: lines closed')
   await storeParts(claimed, { all: true })

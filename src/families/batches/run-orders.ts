@@ -5,7 +5,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchVendorOrder, LineResult } from '../../store/batches/batch-store.ts'
 import { readLineResult, UNKNOWN, uncalledResult } from './call-line.ts'
-import { collectOrders, linesInOrder, orderKeyOf, orderStream, saveOrder } from './collect-orders.ts'
+import { collectOrders, hasLines, linesInOrder, orderKeyOf, orderStream, saveOrder } from './collect-orders.ts'
 import { type ClaimedBatch, saveProgress, storeParts } from './parts.ts'
 import { readInput } from './run-lines.ts'
 
@@ -15,6 +15,10 @@ export type Ordered = 'lost' | 'done' | { until_ms: number; isOver: boolean }
 const FIRST_POLL_MILLISECONDS = 15_000
 const LONGEST_POLL_MILLISECONDS = 300_000
 const PAUSE_MILLISECONDS = 60_000
+/** How far the clock of a vendor may differ. */
+const SKEW_MILLISECONDS = 60_000
+/** So long after a restore a vendor is asked what it has of a batch that is over. */
+const SOUGHT_MILLISECONDS = 3_600_000
 /** So long a list of a vendor may lack a batch that it has created. */
 const LISTED_MILLISECONDS = 300_000
 /** So long after its window an order may still end; then its lines end as unknown. */
@@ -74,8 +78,22 @@ async function step(claimed: ClaimedBatch, order: BatchVendorOrder, stepping: St
     signal.throwIfAborted()
     if (!(thrown instanceof GatewayError) || thrown === LEASE_LOST) throw thrown
     log.warn('order of a batch failed', { ...fields, stage: order.stage, error: thrown.code, why: thrown.message })
-    return in_ms(PAUSE_MILLISECONDS)
+    if (!isUnknowable(claimed, order, thrown, stepping.isOver)) return in_ms(PAUSE_MILLISECONDS)
+    await end(claimed, order, UNKNOWN)
+    return Number.POSITIVE_INFINITY
   }
+}
+
+/** Whether a restored batch lacks what reading its results needs, or has long been over while its vendor shows no list. */
+function isUnknowable(
+  { batch: { progress }, clock }: ClaimedBatch,
+  { id, is_sought }: BatchVendorOrder,
+  { code }: GatewayError,
+  isOver: boolean,
+): boolean {
+  if (!progress.restored) return false
+  if (id !== undefined) return code === 'file_not_found'
+  return isOver && !is_sought && clock.now() >= progress.restored.at_ms + SOUGHT_MILLISECONDS
 }
 
 /** In how many milliseconds to look again; undefined: it has ended. */
@@ -95,6 +113,11 @@ async function advance(
     if (sought === 'later' || (sought === 'unsure' && !isOver)) return PAUSE_MILLISECONDS
     if (sought !== 'known') {
       await end(claimed, order, UNKNOWN)
+      return undefined
+    }
+    if (order.id === undefined && !(await hasLines(claimed, order))) {
+      claimed.batch.progress.is_ordered = undefined
+      await end(claimed, order, undefined)
       return undefined
     }
   }
@@ -144,7 +167,12 @@ async function seek(
 ): Promise<'known' | 'later' | 'unsure' | 'hidden'> {
   const { batch, signal, clock } = claimed
   const { backup_ms, at_ms } = batch.progress.restored ?? { backup_ms: 0, at_ms: 0 }
-  const found = await vendor.find({ mark: order.mark }, secondsBefore(backup_ms), signal)
+  const sought = {
+    mark: order.mark,
+    until: Math.ceil((at_ms + SKEW_MILLISECONDS) / 1000),
+    ...(order.stage === 'uploaded' && { uploaded: order.uploaded ?? null, lines: order.lines }),
+  }
+  const found = await vendor.find(sought, secondsBefore(backup_ms), signal)
   if (found === 'unsure' || found === 'hidden') return found
   if (found === 'absent' && clock.now() < at_ms + LISTED_MILLISECONDS) return 'later'
   if (found === 'absent') batch.progress.is_recovered = true // saved with the order
@@ -194,7 +222,7 @@ type Reason = Parameters<typeof uncalledResult>[2]
 /** Gives what is left of its lines a result, or lets them wait again. */
 async function end(claimed: ClaimedBatch, order: BatchVendorOrder, reason: Reason | undefined): Promise<void> {
   const { batch, store, fileStore, log } = claimed
-  for await (const numbers of linesInOrder(claimed, order)) {
+  for await (const numbers of linesOf(claimed, order)) {
     const left = await store.ordered(batch.batch_id, numbers)
     const results = left.map((line) => ({
       line: line.line,
@@ -207,6 +235,15 @@ async function end(claimed: ClaimedBatch, order: BatchVendorOrder, reason: Reaso
   if (!(await saveOrder(claimed, order, undefined))) throw LEASE_LOST
   log.info('order of a batch ended', { batch_id: batch.batch_id, provider: order.provider, order: order.id })
   await fileStore.remove(orderKeyOf(batch.batch_id, order))
+}
+
+/** The last order of a restored batch ends the lines of all: the file of another one may have been removed since the backup. */
+async function* linesOf(claimed: ClaimedBatch, order: BatchVendorOrder): AsyncGenerator<number[]> {
+  const { progress, total } = claimed.batch
+  if (!progress.restored || (await hasLines(claimed, order))) yield* linesInOrder(claimed, order)
+  if (!progress.restored || (progress.orders ?? []).length > 1) return
+  for (let at = 1; at <= total; at += PART_LINES)
+    yield Array.from({ length: Math.min(PART_LINES, total - at + 1) }, (_, index) => at + index)
 }
 
 /** Each like the response to a call: translated, counted and charged, whatever its token may do by now. */

@@ -19,6 +19,8 @@ type SoughtOrder = Pick<BatchOrder, 'mark'> & {
   uploaded?: Json
   /** Undefined: that one may have put other lines into it. */
   lines?: number
+  /** Unix seconds: a batch that was created later is none of that one. */
+  until?: number
 }
 
 /** What the vendor says of an order that was created. `problem`: why it has executed none of its lines. */

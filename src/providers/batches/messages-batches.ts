@@ -74,10 +74,11 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
       const body = joined(HEAD, streamOf(asList(await lines())), END)
       return idIn(await client.json({ path: PATH, headers, body, signal }))
     },
-    async find({ mark, lines }, since, signal) {
+    async find({ mark, lines, until = Number.POSITIVE_INFINITY }, since, signal) {
       let isUnsure = false
       for (const batch of await listed(since, signal)) {
-        const { request_counts: counts, processing_status } = batch
+        const { request_counts: counts, processing_status, created_at } = batch
+        if (Date.parse(String(created_at)) / 1000 > until) continue
         const total = isRecord(counts)
           ? Object.values(counts).reduce<number>((sum, count) => sum + Number(count), 0)
           : lines

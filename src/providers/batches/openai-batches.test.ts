@@ -31,13 +31,17 @@ describe('batches in the form of OpenAI', () => {
 
   test.each([
     ['https://api.together.xyz/v1', 100, 'hidden'],
+    ['https://api.together.xyz/v1', '1970-01-01T00:01:40.000Z', 'hidden'],
+    ['https://api.together.xyz/v1', '1970-01-01T00:01:39.000Z', 'absent'],
     ['https://batches.example.com/v1', 100, 'hidden'],
+    ['https://batches.example.com/v1', 200, 'hidden'],
+    ['https://batches.example.com/v1', 201, 'absent'],
     ['https://batches.example.com/v1', 99, 'absent'],
     ['https://api.openai.com/v1', 100, 'absent'],
-  ])('at %s may be one without metadata, created at %i, where only the mark is known: %s', async (base_url, at, is) => {
+  ])('at %s may be one without metadata, created at %p, where only the mark is known: %s', async (base_url, at, is) => {
     const { signal } = new AbortController()
     const vendor = batchesAt(base_url, JSON.stringify({ data: [{ id: 'batch_1', created_at: at }] }))
-    expect(await vendor.find({ mark: 'm' }, 100, signal)).toBe(is as 'hidden' | 'absent')
+    expect(await vendor.find({ mark: 'm', until: 200 }, 100, signal)).toBe(is as 'hidden' | 'absent')
   })
 
   test('are absent where the list is null, as that of Together is without any', async () => {

@@ -140,16 +140,16 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
       const body = dialect.create({ file: String(file), url: urlOf(path), model, mark })
       return textIn(batchIn(await client.json({ path: batches, body, signal })).id)
     },
-    async find({ mark, uploaded }, since, signal) {
+    async find({ mark, uploaded, until = Number.POSITIVE_INFINITY }, since, signal) {
       const isIt = (batch: JsonRecord) =>
         uploaded === undefined ? markIn(batch) === mark : dialect.input(batch) === uploaded
-      const isBefore = ({ created_at }: JsonRecord) => typeof created_at === 'number' && created_at < since
       let isHidden = false
       for await (const page of listed(signal)) {
         const found = page.find(isIt)
         if (found) return { id: textIn(found.id) }
-        isHidden ||= page.some((batch) => !isBefore(batch) && typeof markIn(batch) !== 'string')
-        if (page.some(isBefore)) break
+        const isOther = (batch: JsonRecord) => createdAt(batch) < since || createdAt(batch) > until
+        isHidden ||= page.some((batch) => !isOther(batch) && typeof markIn(batch) !== 'string')
+        if (page.some((batch) => createdAt(batch) < since)) break
       }
       return isHidden && uploaded === undefined && !MARKED.includes(hostname) ? 'hidden' : 'absent'
     },
@@ -170,6 +170,10 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
     },
   }
 }
+
+/** In unix seconds; Together writes a date. Not a number: it is not known. */
+const createdAt = ({ created_at: at }: JsonRecord): number =>
+  typeof at === 'number' ? at : Date.parse(String(at)) / 1000
 
 const markIn = ({ metadata }: JsonRecord): unknown => isRecord(metadata) && metadata.gatehouse_order
 

@@ -26,6 +26,8 @@ type RestoreParts = {
 }
 
 const decompress = promisify(gunzip)
+/** So long a list of a provider may lack an order that it has accepted. */
+const LISTED_MILLISECONDS = 300_000
 /** Of one part: four megabytes of lines, or one row. */
 const MAX_PART_BYTES = 1024 ** 3
 
@@ -51,7 +53,8 @@ export async function restoreBackup({
       await loadRows(write, sourceOf(file, manifest), manifest.rows)
       const backup_ms = Date.parse(manifest.made_at)
       if (!is_stopped) await markRestored(write, { backup_ms, at_ms: now_ms })
-      if (!is_stopped) await markRestoredTasks(write, Math.floor(backup_ms / 1000))
+      if (!is_stopped)
+        await markRestoredTasks(write, { sent_at: Math.floor(backup_ms / 1000), due_ms: now_ms + LISTED_MILLISECONDS })
       // Before the rows become visible, which refer to them.
       if (directory !== undefined) await restoreFiles(file, directory, manifest)
       is_placed = directory !== undefined

@@ -164,9 +164,11 @@ export async function markRestored(write: Write, restored: NonNullable<Batch['pr
   for (const { batch_id, progress: text } of await open.execute()) {
     const progress: Batch['progress'] = JSON.parse(text)
     const backup_ms = Math.min(restored.backup_ms, progress.restored?.backup_ms ?? Number.POSITIVE_INFINITY)
+    const orders = progress.orders?.map((order) => ({ ...order, is_sought: undefined }))
+    const change = { restored: { ...restored, backup_ms }, orders, is_recovered: undefined }
     await write
       .updateTable('batches')
-      .set({ progress: JSON.stringify({ ...progress, restored: { ...restored, backup_ms }, is_recovered: undefined }) })
+      .set({ progress: JSON.stringify({ ...progress, ...change }) })
       .where('batch_id', '=', batch_id)
       .execute()
   }

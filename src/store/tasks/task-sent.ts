@@ -21,10 +21,17 @@ export async function sentTasks(
   }))
 }
 
-/** Orders that may have been sent after the backup that was restored, `sent_at`: they are in doubt, and not sent again. */
-export async function markRestoredTasks(write: Write, sent_at: number): Promise<void> {
+/**
+ * Orders that may have been sent after the backup that was restored, `sent_at`: they are in doubt, and not sent again.
+ * `due_ms`: when a list of a provider shows them for certain.
+ */
+export async function markRestoredTasks(
+  write: Write,
+  { sent_at, due_ms }: { sent_at: number; due_ms: number },
+): Promise<void> {
   const open = write.updateTable('tasks').where((is) => is.not(ENDED))
-  await open.set({ sent_at, sent_to: null }).where('operation', 'is', null).where('sent_at', 'is', null).execute()
+  const doubted = open.set({ sent_at, sent_to: null, due_ms })
+  await doubted.where('operation', 'is', null).where('sent_at', 'is', null).execute()
   // Of an order of two parts the second one.
-  await open.set({ sent_to: null }).where('operation', 'is not', null).execute()
+  await open.set({ sent_to: null }).where('operation', 'is not', null).where('made', 'is', null).execute()
 }
