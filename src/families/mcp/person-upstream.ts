@@ -44,7 +44,7 @@ export function createPersonUpstream(
     state: () => ({ is_connected: false }),
     known: () => undefined,
     offer: async () => (await connected()).offer(),
-    offerForCall: async () => (await connected()).offerForCall(),
+    offerForCall: async (signal) => (await connected()).offerForCall(signal),
     request: async (request) => (await connected()).request(request),
     watch: async (uri, listener) => (await connected()).watch(uri, listener),
     for: (served) => createPersonUpstream(parts, person, connections, served),

@@ -12,7 +12,7 @@ import { joinedName, joinedUri, promptName, RESOURCES, splitName, withJoinedUris
 import { createOwnConnections } from './own-connections.ts'
 import { protocolError, toolError } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
-import { type McpAccess, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
+import { checkedServer, type McpAccess, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
 
 export type ServeParts = {
   servers: McpServers
@@ -136,14 +136,20 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     const { caller, callFor } = accessOf(context)
     const { upstream, own } = placeOf(params.name, caller)
     try {
+      const assertOffered = (offer: McpOffer) => {
+        if (!servers.toolsOf(upstream, offer, caller).some(({ name }) => name === own))
+          throw unknown('tool', params.name)
+      }
+      // By the connection of all, if there is one: a name that nobody offers is no call.
+      if (!upstream.config?.oauth_user) assertOffered(await upstream.offer())
       using connection = connections.of(upstream, context)
-      // Of the connection that is used: a server may offer something else by each.
-      const offer = await connection.upstream.offerForCall()
-      const tool = servers.toolsOf(upstream, offer, caller).find(({ name }) => name === own)
-      if (!tool) throw unknown('tool', params.name)
-      if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
+      // By the connection that is used: a server may offer something else by each.
+      const checked = checkedServer(connection.upstream, async (offer) => {
+        assertOffered(offer)
+        if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
+      })
       const { answer } = await pipeline.run(serverFamily, callFor(context.mcpReq.signal), {
-        upstream: connection.upstream,
+        upstream: checked,
         name: own,
         method: 'tools/call',
         params: { name: own, arguments: params.arguments ?? {}, ...metaFor(upstream, caller) },

@@ -10,7 +10,7 @@ import { type Catalogue, type CatalogueModel, type Chosen, catalogueModel } from
 import { notAllowed } from '../../models/model-errors.ts'
 import { compiledPrices } from '../../models/prices.ts'
 import { OWNER } from '../../providers/mcp/owner.ts'
-import { McpRefusal, type McpRequest, type McpUpstream } from '../../providers/mcp/upstream.ts'
+import { type McpOffer, McpRefusal, type McpRequest, type McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Provider, Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { NO_UNITS, type Units } from '../../spec/usage.ts'
@@ -82,6 +82,24 @@ export const serverFamily: ServerFamily = {
       throw thrown
     }
   },
+}
+
+/** A server whose tools are read within the call, and checked before it is sent: who may not call causes no request. */
+export const checkedServer = (
+  upstream: McpUpstream,
+  check: (offer: McpOffer) => Promise<void>,
+): ServerCall['upstream'] => ({
+  name: upstream.name,
+  async request(request) {
+    await check(await upstream.offerForCall(request.signal).catch(throwUnsent))
+    return await upstream.request(request)
+  },
+})
+
+/** A call that was not sent is not charged. */
+const throwUnsent = (thrown: unknown): never => {
+  if (!(thrown instanceof GatewayError) || thrown.code !== 'upstream_timeout') throw thrown
+  throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, accepted: 'no' })
 }
 
 /** The call of a subscription, by a function that resolves once it is made. */

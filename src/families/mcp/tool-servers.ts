@@ -8,7 +8,7 @@ import { toNano } from '../../spec/price.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { ToolServers } from '../shared/tool-servers.ts'
 import type { McpServers } from './servers.ts'
-import { metaFor, serverFamily } from './tool-calls.ts'
+import { checkedServer, metaFor, serverFamily } from './tool-calls.ts'
 
 type ToolServerParts = { servers: McpServers; pipeline(): Pick<Pipeline, 'run'>; settings(): McpSettings }
 
@@ -47,10 +47,14 @@ export function createToolServers({ servers, pipeline, settings }: ToolServerPar
         },
         async call(tool, args, call) {
           try {
-            const tools = await usable(await upstream.offerForCall())
-            if (!tools.some(({ name }) => name === tool)) return { error: `There is no tool "${tool}".` }
+            const assertOffered = (tools: McpOffer['tools']) => {
+              if (!tools.some(({ name }) => name === tool))
+                throw new GatewayError('invalid_value', `There is no tool "${tool}".`)
+            }
+            if (!upstream.config?.oauth_user) assertOffered(servers.toolsOf(upstream, await upstream.offer(), caller))
+            const checked = checkedServer(upstream, async (offer) => assertOffered(await usable(offer)))
             const params = { name: tool, arguments: args, ...metaFor(upstream, caller) }
-            const sent = { upstream, name: tool, method: 'tools/call' as const, params }
+            const sent = { upstream: checked, name: tool, method: 'tools/call' as const, params }
             const { answer } = await pipeline().run(serverFamily, call, sent)
             const output = textOf(answer)
             return answer.isError === true ? { error: output } : { output }

@@ -1,6 +1,7 @@
 /** Keeps what an MCP server offers: asks for it anew after a time, when it has changed, and before a call of a tool. */
 import type { Client, Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client'
-import type { Clock } from '../../kit/clock.ts'
+import { type Clock, pause } from '../../kit/clock.ts'
+import { GatewayError } from '../../spec/error.ts'
 import type { UpstreamLimits } from './upstream-fetch.ts'
 
 /** What a server offers; empty lists where it has none. */
@@ -18,6 +19,7 @@ type OfferedParts = {
   name: string
   limits: UpstreamLimits
   clock: Clock
+  /** Rejects while lists wait after a failure. */
   connect(): Promise<Client>
   isConnected(): boolean
   isClosed(): boolean
@@ -25,8 +27,10 @@ type OfferedParts = {
   onListed(): void
   /** What it offers is not what it was. */
   onChanged(): void
-  /** It has not answered; rejects with GatewayError. */
-  failed(client: Client, thrown: unknown): Promise<never>
+  /** Whether its connection was lost, and is dropped. */
+  isLost(client: Client, thrown: unknown): Promise<boolean>
+  /** It has not answered. `pauses`: it is asked for lists again after a time. */
+  failed(thrown: unknown, pauses: boolean): GatewayError
 }
 
 /** Servers that announce no changes are asked again after it. */
@@ -43,7 +47,7 @@ const MAX_OFFERED = 1_000
 export function createOffered({ name, limits, clock, connect, ...parts }: OfferedParts) {
   let offered: McpOffer | undefined
   let listing: Promise<McpOffer> | undefined
-  let checking: Promise<McpOffer> | undefined
+  let checking: { sent: number; offer: Promise<McpOffer> } | undefined
   let askedAt = Number.NEGATIVE_INFINITY
   let toolsAskedAt = Number.NEGATIVE_INFINITY
   let isRefreshing = false
@@ -58,10 +62,27 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
     return listing
   }
 
-  async function listTools(client: Client, timeout: number): Promise<Tool[]> {
+  /** Once more by a new connection where the server does not know the old one: it has executed nothing. */
+  async function listed<Lists>(read: (client: Client) => Promise<Lists>, pauses: boolean): Promise<Lists> {
+    const client = await connect()
+    try {
+      return await read(client)
+    } catch (thrown) {
+      if (!(await parts.isLost(client, thrown))) throw parts.failed(thrown, pauses)
+    }
+    const next = await connect()
+    return await read(next).catch((thrown) => {
+      throw parts.failed(thrown, pauses)
+    })
+  }
+
+  async function listTools(client: Client, timeout: number, signal?: AbortSignal): Promise<Tool[]> {
     const sent = clock.steady()
     const has = client.getServerCapabilities()
-    const tools = has?.tools ? (await client.listTools(undefined, { timeout, cacheMode: 'refresh' })).tools : []
+    const options = { timeout, cacheMode: 'refresh' as const, ...(signal && { signal }) }
+    const tools = has?.tools ? (await client.listTools(undefined, options)).tools : []
+    // One that was sent later has answered before.
+    if (offered && sent < toolsAskedAt) return offered.tools
     toolsAskedAt = sent
     // Of two of one name, only the first can be approved and called.
     return [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()]
@@ -80,20 +101,47 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
 
   /** Waits as long as for a call: a server that works on others may answer one by one. */
   async function checkTools(before: McpOffer): Promise<McpOffer> {
-    const client = await connect()
+    const over = new AbortController()
     try {
-      const tools = await listTools(client, limits.call_ms)
-      return keep({ ...(offered ?? before), tools })
-    } catch (thrown) {
-      return await parts.failed(client, thrown)
+      const reading = listed((client) => listTools(client, limits.call_ms, over.signal), false)
+      return keep({ ...(offered ?? before), tools: await withinCall(reading) })
+    } finally {
+      over.abort()
     }
   }
 
-  async function ask(): Promise<McpOffer> {
-    const client = await connect()
-    const options = { timeout: limits.connect_ms, cacheMode: 'refresh' as const }
-    const has = client.getServerCapabilities() ?? {}
+  /** All pages of a list together may take as long as a call, and no longer than the caller waits. */
+  async function withinCall<Result>(work: Promise<Result>, signal?: AbortSignal): Promise<Result> {
+    const over = new AbortController()
+    const ends = signal ? AbortSignal.any([signal, over.signal]) : over.signal
+    const late = pause(clock, limits.call_ms, ends).then(() => {
+      throw new GatewayError('upstream_timeout', `The MCP server "${name}" did not list its tools in time.`)
+    })
     try {
+      return await Promise.race([work, late])
+    } finally {
+      over.abort()
+    }
+  }
+
+  async function offerAt(now: number): Promise<McpOffer> {
+    const known = offered && isFresh() ? offered : await offer()
+    if (now - toolsAskedAt < CALL_FRESH_MILLISECONDS) return known
+    if (!checking || now - checking.sent >= CALL_FRESH_MILLISECONDS) {
+      const mine = { sent: now, offer: checkTools(known) }
+      checking = mine
+      const ended = () => {
+        if (checking === mine) checking = undefined
+      }
+      mine.offer.then(ended, ended)
+    }
+    return checking.offer
+  }
+
+  const ask = (): Promise<McpOffer> =>
+    listed(async (client) => {
+      const options = { timeout: limits.connect_ms, cacheMode: 'refresh' as const }
+      const has = client.getServerCapabilities() ?? {}
       const [tools, prompts, resources, templates] = await Promise.all([
         listTools(client, limits.connect_ms),
         // Many servers lack a method that they announce, most often that of templates.
@@ -113,20 +161,14 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
         instructions: client.getInstructions(),
         title: client.getServerVersion()?.title ?? client.getServerVersion()?.name ?? name,
       })
-    } catch (thrown) {
-      return await parts.failed(client, thrown)
-    }
-  }
+    }, true)
 
   return {
     offer,
-    async offerForCall(): Promise<McpOffer> {
-      if (!offered || !isFresh()) return offer()
-      if (clock.steady() - toolsAskedAt < CALL_FRESH_MILLISECONDS) return offered
-      checking ??= checkTools(offered).finally(() => {
-        checking = undefined
-      })
-      return checking
+    async offerForCall(signal?: AbortSignal): Promise<McpOffer> {
+      const now = clock.steady()
+      if (offered && isFresh() && now - toolsAskedAt < CALL_FRESH_MILLISECONDS) return offered
+      return await withinCall(offerAt(now), signal)
     },
     known: () => offered,
     /** Its connection has ended. */

@@ -46,7 +46,7 @@ export type McpUpstream = {
   /** What it offers now, at most a minute old. Rejects with GatewayError while it cannot be reached. */
   offer(): Promise<McpOffer>
   /** The same with tools that are at most 5 s old: before one is called, since a server may change it without a word. */
-  offerForCall(): Promise<McpOffer>
+  offerForCall(signal?: AbortSignal): Promise<McpOffer>
   /** Of the connection that clients share, as this process knows it. */
   state(): McpState
   /** What it has offered before, without waiting; undefined: it was not reached yet. */
@@ -95,15 +95,18 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   )
   const transport = createScrubbingTransport(parts.transport, secrets)
   let connection: Promise<Client> | undefined
-  let failure: { error: GatewayError; until: number } | undefined
+  /** `isOfLists`: only the lists failed, and the connection serves other requests. */
+  let failure: { error: GatewayError; until: number; isOfLists: boolean } | undefined
   let failures = 0
   let state: McpState = { is_connected: false }
   let isClosed = false
-  const resources = createWatchedResources({ connect, timeout_ms: limits.connect_ms, clock })
+  const resources = createWatchedResources({ connect: () => connect(), timeout_ms: limits.connect_ms, clock })
 
-  function connect(): Promise<Client> {
+  function connect(isForLists = false): Promise<Client> {
     if (isClosed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping.'))
-    if (failure && clock.steady() < failure.until) return Promise.reject(failure.error)
+    if (failure && clock.steady() < failure.until && (isForLists || !failure.isOfLists)) {
+      return Promise.reject(failure.error)
+    }
     if (connection) return connection
     const mine = connectTo({
       ...parts,
@@ -114,14 +117,14 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
       onClosed: () => forget(mine),
     }).then(
       (client) => {
-        failure = undefined
+        if (!failure?.isOfLists) failure = undefined
         state = { ...state, is_connected: true }
         resources.connected(client)
         return client
       },
       (thrown) => {
         // Before it is forgotten, so that no new connection is due while none may be made.
-        const error = failed(thrown)
+        const error = paused(thrown, false)
         forget(mine)
         throw error
       },
@@ -146,13 +149,19 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     client.close().catch(() => {})
   }
 
+  /** The reason is logged: what a server writes reaches clients only by calls, whose answers guards check. */
   function failed(thrown: unknown): GatewayError {
-    const error = asFailure(thrown, name)
+    const { code, message } = asFailure(thrown, name)
+    log.warn('mcp server failed', { server: name, error: code, why: message })
+    return knownFailure(thrown, name) ?? new GatewayError('bad_upstream_response', `The MCP server "${name}" failed.`)
+  }
+
+  function paused(thrown: unknown, isOfLists: boolean): GatewayError {
+    const error = failed(thrown)
     const wait = Math.min(MAX_PAUSE_MILLISECONDS, 1000 * 2 ** failures++)
-    failure = { error, until: clock.steady() + wait }
+    failure = { error, until: clock.steady() + wait, isOfLists }
     const since_ms = state.failing?.since_ms ?? clock.now()
-    state = { ...state, failing: { since_ms, error: transport.scrub(error.message) } }
-    log.warn('mcp server failed', { server: name, error: error.code, why: error.message })
+    state = { ...state, failing: { since_ms, error: transport.scrub(asFailure(thrown, name).message) } }
     return error
   }
 
@@ -160,19 +169,22 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     name,
     limits,
     clock,
-    connect,
+    connect: () => connect(true),
     isConnected: () => connection !== undefined,
     isClosed: () => isClosed,
     onListed() {
       failures = 0
+      failure = undefined
       state = { is_connected: connection !== undefined }
     },
     onChanged: parts.onChanged,
-    async failed(client, thrown) {
-      // A server that is only late may still work on calls.
-      if (statusOf(thrown) !== undefined) await drop(client)
-      throw failed(thrown)
+    // A server that is late, or that refuses a list, may still work on calls of others.
+    async isLost(client, thrown) {
+      const isLost = LOST.has(statusOf(thrown))
+      if (isLost) await drop(client)
+      return isLost
     },
+    failed: (thrown, pauses) => (pauses ? paused(thrown, true) : failed(thrown)),
   })
 
   return {
@@ -240,6 +252,17 @@ function asRefusal(thrown: unknown, name: string): McpRefusal | GatewayError {
 
 /** The SDK's own errors, and those of the transport, which the SDK may have wrapped. */
 function asFailure(thrown: unknown, name: string): GatewayError {
+  const { message } = thrown as { message?: string }
+  return (
+    knownFailure(thrown, name) ??
+    new GatewayError('bad_upstream_response', `The MCP server "${name}" failed: ${String(message).slice(0, 300)}`, {
+      cause: thrown,
+    })
+  )
+}
+
+/** In words of the gateway; undefined: the error has text of the server. */
+function knownFailure(thrown: unknown, name: string): GatewayError | undefined {
   if (thrown instanceof GatewayError) return thrown
   const { code, cause, message } = thrown as { code?: unknown; cause?: unknown; message?: string }
   if (cause instanceof GatewayError) return cause
@@ -251,9 +274,5 @@ function asFailure(thrown: unknown, name: string): GatewayError {
   }
   const status = /\b(401|403)\b/.test(message ?? '') || (thrown as Error).name === 'UnauthorizedError'
   if (status) return new GatewayError('upstream_auth', `The MCP server "${name}" rejected the credentials.`)
-  return new GatewayError(
-    'bad_upstream_response',
-    `The MCP server "${name}" failed: ${String(message).slice(0, 300)}`,
-    { cause: thrown },
-  )
+  return undefined
 }
