@@ -53,6 +53,15 @@ const PLACES: [string, 'read' | 'prompt' | 'complete', (text: string) => object]
     'read',
     (text) => ({ contents: [{ uri: 'test://a', mimeType: 'text/plain', blob: btoa(text) }] }),
   ],
+  ...[undefined, 'application/octet-stream', 'application/x-sh', 'image/svg+xml'].map(
+    (mimeType) =>
+      [
+        `a blob of type ${mimeType}`,
+        'read',
+        (text: string) => ({ contents: [{ uri: 'test://a', ...(mimeType && { mimeType }), blob: btoa(text) }] }),
+      ] as [string, 'read', (text: string) => object],
+  ),
+  ['the type of a resource', 'read', (text) => ({ contents: [{ uri: 'test://a', mimeType: text, text: '' }] })],
   ['metadata of a resource', 'read', (text) => ({ contents: [{ uri: 'test://a', text: '', _meta: { note: text } }] })],
   ['a message of a prompt', 'prompt', (text) => ({ messages: [{ role: 'user', content: { type: 'text', text } }] })],
   ['the description of a prompt', 'prompt', (text) => ({ description: text, messages: [] })],
@@ -132,6 +141,13 @@ describe('a guard of answers', () => {
     await using client = await start({}, { ...BLOCK, on: ['output'] })
     const blob = btoa(`${SECRET}\u0000\u0001`)
     vendor.read = () => ({ contents: [{ uri: 'test://a', mimeType: 'image/png', blob }] })
+    expect(await read(client)).toMatchObject({ contents: [{ blob }] })
+  })
+
+  it('changes no blob that is no text', async () => {
+    await using client = await start({}, { ...REPLACE, on: ['output'] })
+    const blob = Buffer.from([0xff, 0xfe, ...Buffer.from(SECRET)]).toString('base64')
+    vendor.read = () => ({ contents: [{ uri: 'test://a', blob }] })
     expect(await read(client)).toMatchObject({ contents: [{ blob }] })
   })
 })

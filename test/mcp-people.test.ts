@@ -142,6 +142,32 @@ describe('a person', () => {
     expect(data.map(({ action }) => action)).toEqual(['mcp_connection.delete', 'mcp_connection.create'])
   })
 
+  it('is told by the tool for it that the account is connected, and that there are other tools', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    const told = Promise.withResolvers<void>()
+    const onToolsChanged = () => told.resolve()
+    await using client = await mcpClient(gateway, { token: ada.token, onToolsChanged })
+    const connect = { name: 'v__connect', arguments: {} }
+    expect(await client.callTool(connect)).toMatchObject({ isError: true, content: [{ text: asked[1] }] })
+    await ada.connect()
+    const text = 'Your account is connected: list the tools again.'
+    expect(await client.callTool(connect)).toMatchObject({ content: [{ text }] })
+    await told.promise
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['v__act', 'v__of-ada'])
+  })
+
+  it('who connects again keeps a grant that the issuer has for the same client', async () => {
+    const ada = await person(await start(), 'ada')
+    await ada.connect()
+    await ada.connect()
+    expect([issuer.revoked, await ada.act()]).toEqual([[], done('ada')])
+    const registered = await person(await start({ oauth_user: {} }), 'bob')
+    await registered.connect()
+    await registered.connect()
+    expect([issuer.revoked.length, await registered.act()]).toEqual([1, done('bob')])
+  })
+
   it('gets nothing of another one, of its tools, results or connection', async () => {
     const gateway = await start()
     const [ada, bob] = [await person(gateway, 'ada'), await person(gateway, 'bob')]

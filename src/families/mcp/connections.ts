@@ -161,7 +161,8 @@ export function createMcpConnections({
     }
     // Before they are used: the old refresh token may be worth nothing by now.
     if (await rows.settle(row, seal(next, boundTo(server, 'tokens')))) return next
-    await oauth.revoke(server, next)
+    const now = tokensIn(await rows.find(keyOf(server)), server)
+    if (!now || !isSameGrant(next, now)) await oauth.revoke(server, next)
     throw notConnected(server.name, false)
   }
 
@@ -243,7 +244,7 @@ export function createMcpConnections({
         },
       )
       const old = tokensIn(before, server)
-      if (old) await oauth.revoke(server, old)
+      if (old && !isSameGrant(old, tokens)) await oauth.revoke(server, old)
       return server.name
     },
 
@@ -257,6 +258,10 @@ export function createMcpConnections({
     },
   }
 }
+
+/** Some issuers have one grant for a person and client: with old tokens of it, the new ones would be revoked. */
+const isSameGrant = (old: UserTokens, next: UserTokens): boolean =>
+  old.client_id === next.client_id && old.issuer.issuer === next.issuer.issuer
 
 const EVENT = { object_type: 'mcp_connection' }
 

@@ -15,6 +15,7 @@ export function createPersonUpstream(
   client?: ServedClient,
 ): McpUpstream {
   const { name, config } = parts
+  let isClosed = false
   let current: { connection_id: string; upstream: McpUpstream } | undefined
 
   function leave(): void {
@@ -29,6 +30,7 @@ export function createPersonUpstream(
       if (thrown instanceof NotConnected) leave()
       throw thrown
     })
+    if (isClosed) throw new GatewayError('shutting_down', 'The connection was closed.', { accepted: 'no' })
     if (current?.connection_id !== connection_id) {
       leave()
       const token = connections.token(server, connection_id)
@@ -49,6 +51,7 @@ export function createPersonUpstream(
     watch: async (uri, listener) => (await connected()).watch(uri, listener),
     for: (served) => createPersonUpstream(parts, person, connections, served),
     async close() {
+      isClosed = true
       await current?.upstream.close()
       current = undefined
     },

@@ -5,7 +5,7 @@ import type { Log } from '../../kit/log.ts'
 import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import { askToConnect, connectTool } from './ask-to-connect.ts'
+import { announceConnected, askToConnect, CONNECT, connectTool } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
 import { joinedName, joinedUri, promptName, RESOURCES, splitName, withJoinedUris } from './names.ts'
@@ -142,6 +142,8 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       }
       // By the connection of all, if there is one: a name that nobody offers is no call.
       if (!upstream.config?.oauth_user) assertOffered(await upstream.offer())
+      else if (own === CONNECT && !(await upstream.offer()).tools.some(({ name }) => name === CONNECT))
+        return announceConnected(server) as never
       using connection = connections.of(upstream, context)
       // By the connection that is used: a server may offer something else by each.
       const checked = checkedServer(connection.upstream, async (offer) => {

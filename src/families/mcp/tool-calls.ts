@@ -135,24 +135,37 @@ function resultTexts(result: ServerResult): GuardedText[] {
   ]
 }
 
-/** Media are not read, but text in base64 is. */
+/** Media are not read, but text in base64 is, whatever its type is said to be. */
 const blockTexts = (block: Record<string, unknown>): GuardedText[] => [
-  ...['text', 'uri', 'name', 'title', 'description', 'content'].flatMap((key) => textAt(block, key)),
+  ...['text', 'uri', 'name', 'title', 'description', 'content', 'mimeType'].flatMap((key) => textAt(block, key)),
   ...jsonAt(block, '_meta'),
   ...(isRecord(block.resource) ? blockTexts(block.resource) : []),
-  ...(typeof block.blob === 'string' && TEXT_TYPE.test(String(block.mimeType ?? '')) ? [base64At(block)] : []),
+  ...(typeof block.blob === 'string' && !MEDIA_TYPE.test(String(block.mimeType ?? '')) ? base64At(block) : []),
 ]
 
-const TEXT_TYPE = /^text\/|\b(json|xml|yaml|javascript)\b/i
+/** An image of SVG is text. */
+const MEDIA_TYPE = /^\s*(image|audio|video)\/(?!.*xml)/i
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-const base64At = (block: Record<string, unknown>): GuardedText => ({
-  get text() {
-    return Buffer.from(String(block.blob), 'base64').toString('utf8')
-  },
-  set text(text: string) {
-    block.blob = Buffer.from(text, 'utf8').toString('base64')
-  },
-})
+/** None where it is no UTF-8. */
+function base64At(block: Record<string, unknown>): GuardedText[] {
+  const read = () => UTF8.decode(Buffer.from(String(block.blob), 'base64'))
+  try {
+    if (read() === '') return []
+  } catch {
+    return []
+  }
+  return [
+    {
+      get text() {
+        return read()
+      },
+      set text(text: string) {
+        block.blob = Buffer.from(text, 'utf8').toString('base64')
+      },
+    },
+  ]
+}
 
 type CatalogueParts = { config(): Pick<Config, 'mcp' | 'ledger'>; revision: Catalogue['revision'] }
 

@@ -125,7 +125,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
       (thrown) => {
         // Before it is forgotten, so that no new connection is due while none may be made.
         const error = paused(thrown, false)
-        forget(mine)
+        forget(mine, error.code !== 'permission_denied') // a person who is not connected any more has no changes
         throw error
       },
     )
@@ -133,13 +133,14 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     return mine
   }
 
-  function forget(mine: Promise<Client>): void {
+  function forget(mine: Promise<Client>, mayReturn = true): void {
     if (connection !== mine) return
     connection = undefined
     state = { ...state, is_connected: false }
     offered.forget()
     // Whoever waits for changes sends nothing that would connect again.
-    if (resources.isUsed()) clock.after(MAX_PAUSE_MILLISECONDS, () => isClosed || connect().catch(() => {}))
+    if (mayReturn && resources.isUsed())
+      clock.after(MAX_PAUSE_MILLISECONDS, () => isClosed || connect().catch(() => {}))
   }
 
   /** Its session is over, or it answers nothing more: the next use connects again. */

@@ -50,10 +50,14 @@ const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 type UserOAuthParts = { clock: Clock; log: Log; fetch?: GuardedFetch | undefined }
 
 export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
-  const send = createOpenIdFetch({ clock, log, ...(fetch && { fetch }) }, [
-    'The authorization server of an MCP server',
-    'Try again.',
-  ])
+  /** By the name of the server: one whose issuer hangs leaves the others their requests. */
+  const fetches = new Map<string, ReturnType<typeof createOpenIdFetch>>()
+  function sendFor({ name }: OAuthServer) {
+    const whom = ['The authorization server of an MCP server', 'Try again.'] as [string, string]
+    const send = fetches.get(name) ?? createOpenIdFetch({ clock, log, ...(fetch && { fetch }) }, whom)
+    fetches.set(name, send)
+    return send
+  }
   const library = () => import('openid-client')
 
   /** Those that the operator has written; all others must be public. */
@@ -66,7 +70,7 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
     const { origin, pathname } = new URL(url)
     for (const path of new Set([WELL_KNOWN + (pathname === '/' ? '' : pathname), WELL_KNOWN])) {
       const headers = { accept: 'application/json' }
-      const response = await send(originsOf(server), origin + path, { method: 'GET', headers })
+      const response = await sendFor(server)(originsOf(server), origin + path, { method: 'GET', headers })
       if (response.status !== 200) continue
       const metadata = parseJson(await response.text())
       const resource = memberOf(metadata, 'resource')
@@ -112,7 +116,7 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
     (server: OAuthServer): OpenId.CustomFetch =>
     async (url, options) => {
       if (!isSafe(url, server)) throw unusable(server.name, 'an address of its issuer is not safe')
-      return await send(originsOf(server), url, options)
+      return await sendFor(server)(originsOf(server), url, options)
     }
 
   /** Which addresses may be of http, the fetch decides. */
