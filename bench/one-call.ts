@@ -36,13 +36,19 @@ const headers = {
 
 export const newRequest = () => new Request(`http://127.0.0.1/v1/${ANSWERS[answer]}`, { method: 'POST', headers, body })
 
+const directories: string[] = []
+
+/** Ends the vendor and removes the files; at the exit of a process by itself, but not of a runner of tests. */
+export function endCalls(): void {
+  endEverything()
+  for (const dir of directories.splice(0)) rmSync(dir, { recursive: true, force: true })
+}
+
 /** The function makes one call, and throws where it is not answered with 200. */
 export async function startOneCall(): Promise<() => Promise<void>> {
   const dir = mkdtempSync(join(tmpdir(), 'gatehouse-call-'))
-  process.on('exit', () => {
-    endEverything()
-    rmSync(dir, { recursive: true, force: true })
-  })
+  directories.push(dir)
+  process.on('exit', endCalls)
   const { port: vendorPort } = await startVendor(dir)
   const home = join(dir, 'home')
   const { environment } = everythingOn({ home, vendorPort, binary: '', server: '{}' })

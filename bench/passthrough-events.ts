@@ -226,12 +226,10 @@ async function pass(
   })
   const passthroughRequest = passthroughRequestFor(
     { ...chatcompatPassthrough, stream },
-    {
-      family: 'chatcompat',
-      body: { model: head.model, messages: [] },
-      request: { header: () => null },
-      refusal: undefined,
-    },
+    'chatcompat',
+    { model: head.model, messages: [] },
+    { header: () => null },
+    undefined,
   )
   if (!passthroughRequest) throw new Error('The API has no passthrough.')
   const passing = {

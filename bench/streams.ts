@@ -91,12 +91,8 @@ const ROUTES = {
     const send = () => sendOver(way, reads)
     const passthrough: PassthroughProvider = { dialect: 'chatcompat', send, faultsOf: () => faults }
     const body = { model: head.model, messages: [] }
-    const passthroughRequest = passthroughRequestFor(dialect.passthrough, {
-      family: dialect.family,
-      body,
-      request: { header: () => null },
-      refusal: undefined,
-    })
+    const client = { header: () => null }
+    const passthroughRequest = passthroughRequestFor(dialect.passthrough, dialect.family, body, client, undefined)
     if (!passthroughRequest) throw new Error('The API has no passthrough.')
     const responseContext = { head, writer: dialect.writer(head, request, 'req') }
     const target = { provider: { id: 'bench', kind: 'chatcompat' }, model: 'bench-model' }

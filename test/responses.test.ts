@@ -240,7 +240,7 @@ describe('a stored response', () => {
     expect((await post({ input: 'Three', previous_response_id: second.id })).status).toBe(200)
     gateway.clock.advance(32 * 86_400_000)
     expect([(await get(first.id)).status, (await get(second.id)).status]).toEqual([404, 404])
-  })
+  }, 120_000) // 81 days of timers
 
   test('includes encrypted content on request', async () => {
     vendor.answer(
