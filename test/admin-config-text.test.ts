@@ -59,6 +59,29 @@ describe('the text of the configuration', () => {
   })
 })
 
+describe('a configuration of the history', () => {
+  it('comes back with its own secrets, whatever was added above them', async () => {
+    const { gateway, file, shown, apply, history } = await start()
+    const { text, version } = await shown()
+    const added = text.replace(
+      '  acme:',
+      "  aaa: { base_url: 'https://aaa.test/v1', key: sk-added-0123456789 }\n  acme:",
+    )
+    gateway.clock.advance(1_000)
+    expect((await apply(added, version)).status).toBe(200)
+    const first = (await history()).at(-1)?.version_id
+    const { text: earlier } = await gateway.read<{ text: string }>(`/config/history/${first}`)
+    expect(earlier).toBe(text.replace('***1', '***2'))
+    gateway.clock.advance(1_000)
+    expect((await apply(earlier, (await shown()).version)).status).toBe(200)
+    expect(readFileSync(file, 'utf8')).toBe(TEXT)
+    const second = (await history())[1]?.version_id
+    const { text: lost } = await gateway.read<{ text: string }>(`/config/history/${second}`)
+    expect(lost).toContain("key: '***99999'")
+    expect(await refusal(await apply(lost, (await shown()).version))).toEqual([400, 'invalid_value'])
+  })
+})
+
 describe.each(ENGINES)('the history of configurations, on $name', (engine) => {
   it('has the first one and each that was applied, with who did it, and no secret', async () => {
     closing.push(engine.cleanup)

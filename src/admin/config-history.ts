@@ -19,7 +19,7 @@ type HistoryParts = {
 }
 
 /** Loaded when a text is masked, so that a start does not load the parser of YAML. */
-const masking = () => require('../config/edit/masked-text.ts') as typeof import('../config/edit/masked-text.ts')
+export const masking = () => require('../config/edit/masked-text.ts') as typeof import('../config/edit/masked-text.ts')
 
 /** As much as the admin API accepts. */
 export const MAX_TEXT = 262_144

@@ -4,7 +4,7 @@ import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
 import { compressedPage } from '../../http/compressed-page.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { ConfigVersion, ConfigVersionStore } from '../../store/admin/config-version-store.ts'
-import { presentText } from '../config-history.ts'
+import { masking, presentText } from '../config-history.ts'
 import { noSuch } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
@@ -46,7 +46,9 @@ export function configTextRoutes({ configVersions, source }: ConfigTextParts): R
   async function show({ params: { version_id = '' } }: Context): Promise<Response> {
     const version = await configVersions.find(version_id)
     if (!version) throw noSuch('configuration', version_id)
-    return Response.json({ ...view(version), text: version.text })
+    const { masked, version: base } = presentText(source.path)
+    if (base === version.hash) return Response.json({ ...view(version), text: version.text })
+    return Response.json({ ...view(version), text: masking().renumberMasks(version.text, masked?.values ?? []) })
   }
 
   const schema = compressedPage(configJsonSchemaText, 'application/json')
@@ -76,7 +78,7 @@ export function configTextRoutes({ configVersions, source }: ConfigTextParts): R
     }),
     adminRoute(['GET', '/admin/v1/config/history/:version_id', 'own'], {
       summary: 'A configuration that was in force',
-      description: `With its text. ${MASKS}`,
+      description: `With its text. ${MASKS} The mask of a secret that is not in the present file is \`***99999\`.`,
       params: { version_id: 'The id of a configuration of the history.' },
       response: VersionText,
       errors: ['object_not_found', 'storage_unavailable'],

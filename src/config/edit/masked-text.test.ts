@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { hasMasks, maskText, unmaskText } from './masked-text.ts'
+import { hasMasks, maskText, renumberMasks, unmaskText } from './masked-text.ts'
 
 const TEXT = `# the file
 server: { port: 8787 } # a port
@@ -85,5 +85,46 @@ describe('the text for an editor', () => {
   test('is not there for what is no YAML', () => {
     expect(maskText('a: [')).toBeUndefined()
     expect(maskText('')).toEqual({ text: '', values: [] })
+  })
+})
+
+describe('an earlier text', () => {
+  /** As it comes back after `now` was applied: with the numbers of `now`. */
+  function rolledBack(earlier: string, now: string) {
+    const present = maskText(now) ?? { text: '', values: [] }
+    const text = renumberMasks(maskText(earlier)?.text ?? '', present.values)
+    return { text, restore: () => unmaskText(text, present) }
+  }
+  const keys = (...items: string[]) => `providers:\n  a: { kind: openai, keys: [${items.join(', ')}] }\n`
+  const key = (name: string, value: string) => `{ name: ${name}, key: ${value} }`
+
+  test('gets its own values where others were added above them', () => {
+    const added = 'providers: { 0: { key: sk-0 }, a: { key: sk-1 }, b: { key: sk-2 } }\n'
+    const earlier = 'providers: { a: { key: sk-1 }, b: { key: sk-2 } }\n'
+    const { text, restore } = rolledBack(earlier, added)
+    expect(text).toBe("providers: { a: { key: '***2' }, b: { key: '***3' } }\n")
+    expect(restore()).toBe(earlier)
+  })
+
+  test('finds the items of a list by their names, and asks for those that are gone', () => {
+    const [main, spare, fresh] = [key('main', 'sk-1'), key('spare', 'sk-2'), key('new', 'sk-3')]
+    expect(rolledBack(keys(main, spare), keys(spare, main)).restore()).toBe(keys(main, spare))
+    const gone = rolledBack(keys(main, spare), keys(fresh, main))
+    expect(gone.text).toBe(keys(key('main', "'***2'"), key('spare', "'***99999'")))
+    expect(gone.restore).toThrow(
+      '***99999 at providers.a.keys.*.key is a secret of the earlier text that is not in the present file: write it anew',
+    )
+  })
+
+  test('takes no value of an item without a name, or with that of another', () => {
+    for (const items of [['sk-1', 'sk-2'], [key('a', 'sk-1'), key('a', 'sk-2')], ['{ key: sk-1 }']])
+      expect(rolledBack(keys(...items), keys(...items)).restore).toThrow('write it anew')
+  })
+
+  test('asks for the secrets of a provider that was removed, and for all where there is no file', () => {
+    const earlier = 'providers: { a: { key: sk-1 }, b: { key: sk-2 } }\n'
+    const lost = "providers: { a: { key: '***99999' }, b: { key: '***1' } }\n"
+    expect(rolledBack(earlier, 'providers: { b: { key: sk-2 } }\n').text).toBe(lost)
+    expect(renumberMasks(lost, [])).toBe(lost.replace("'***1'", "'***99999'"))
   })
 })

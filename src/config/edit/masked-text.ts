@@ -8,26 +8,30 @@ import { readYaml } from '../load/read-yaml.ts'
 import { MASKED, SHOWN_ORIGINS, shownValue } from './masking.ts'
 
 type Path = (string | number)[]
-type Leaf = { path: Path; node: Scalar; from: number; to: number }
+/** `identity`: the path with names instead of positions in lists; undefined below an item without a name of its own. */
+type Leaf = { path: Path; identity: string | undefined; node: Scalar; from: number; to: number }
 type Splice = { from: number; to: number; text: string }
 
 /** `***` and a number: which of the masked values of the present file it stands for, in their order. */
 const MASK = /^\*\*\*([1-9]\d{0,4})$/
+/** A mask of an earlier text whose value is not in the present file. */
+const LOST = 99_999
 /** A path of these may be a secret of the receiver. */
 const HIDDEN_PATHS = ['alerts.webhook.url', 'guards.*.url']
 /** Can be written at any place as it is. */
 const SIMPLE = /^(?:[A-Za-z0-9][\w.+/=-]*|"[^"\\\n]*"|'[^'\n]*')$/
 
 /** A value as it is written in the file, and its place: positions in lists may change, names may not. */
-type MaskedValue = { path: Path; text: string }
+type MaskedValue = { path: Path; text: string; identity?: string | undefined }
 
 /** The text with masks, and what each stands for. Undefined: the text is not YAML. */
 export function maskText(text: string): { text: string; values: MaskedValue[] } | undefined {
   const leaves = leavesOf(text)
   if (!leaves) return undefined
   const hidden = leaves.filter(isHidden)
-  const values = hidden.map(({ path, node, from, to }) => ({
+  const values = hidden.map(({ path, identity, node, from, to }) => ({
     path,
+    identity,
     text: writtenValue(node, text.slice(from, to)),
   }))
   const splices = hidden.map(({ from, to }, index) => ({ from, to, text: `'${MASKED}${index + 1}'` }))
@@ -37,6 +41,17 @@ export function maskText(text: string): { text: string; values: MaskedValue[] } 
 /** Whether a text has such masks. */
 export const hasMasks = (text: string): boolean =>
   text.includes(MASKED) && (leavesOf(text)?.some(({ node }) => maskOf(node) !== undefined) ?? false)
+
+/** An earlier text whose masks have the numbers of the present values with the same names on their paths. */
+export function renumberMasks(text: string, values: readonly MaskedValue[]): string {
+  const numbers = new Map(values.map(({ identity }, index) => [identity, index + 1]))
+  numbers.delete(undefined)
+  const masks = (leavesOf(text) ?? []).filter(({ node }) => maskOf(node) !== undefined)
+  return splice(
+    text,
+    masks.map(({ identity, from, to }) => ({ from, to, text: `'${MASKED}${numbers.get(identity) ?? LOST}'` })),
+  )
+}
 
 /**
  * The text with the values instead of the masks. Throws an Error that names a mask that stands for nothing, or is at another
@@ -52,6 +67,10 @@ export function unmaskText(
     const number = maskOf(node)
     if (number === undefined) continue
     const value = values[number - 1]
+    if (number === LOST) {
+      const lost = `${MASKED}${LOST} at ${placeOf(path)} is a secret of the earlier text`
+      throw new Error(`${lost} that is not in the present file: write it anew`)
+    }
     if (!value) throw new Error(`${MASKED}${number} stands for no value of the present file`)
     const place = placeOf(value.path)
     if (place !== placeOf(path)) {
@@ -128,19 +147,38 @@ function leavesOf(text: string): Leaf[] | undefined {
   const parsed = parseBounded(text, new LineCounter())
   if (!('document' in parsed) || parsed.document.errors.length > 0) return undefined
   const leaves: Leaf[] = []
-  collect(parsed.document.contents, [], leaves)
+  collect(parsed.document.contents, { path: [], names: [] }, leaves)
   // That of a block contains the end of its last line.
   return leaves.map((leaf) => ({ ...leaf, to: leaf.from + text.slice(leaf.from, leaf.to).trimEnd().length }))
 }
 
+type Place = { path: Path; names: unknown[] | undefined }
+
 /** An alias is written as its name; what it stands for is a leaf where its anchor is. */
-function collect(node: Document.Parsed['contents'] | unknown, path: Path, leaves: Leaf[]): void {
+function collect(node: Document.Parsed['contents'] | unknown, { path, names }: Place, leaves: Leaf[]): void {
   if (isAlias(node)) return
-  if (isScalar(node) && node.range) leaves.push({ path, node, from: node.range[0], to: node.range[1] })
-  else if (isSeq(node)) for (const [index, item] of node.items.entries()) collect(item, [...path, index], leaves)
-  else if (isMap(node)) {
-    for (const { key, value } of node.items) if (isScalar(key)) collect(value, [...path, String(key.value)], leaves)
+  if (isScalar(node) && node.range) {
+    leaves.push({ path, identity: names && JSON.stringify(names), node, from: node.range[0], to: node.range[1] })
+  } else if (isSeq(node)) {
+    const own = node.items.map(nameOf)
+    for (const [index, item] of node.items.entries()) {
+      const name = own[index]
+      const isUnique = name !== undefined && own.indexOf(name) === own.lastIndexOf(name)
+      collect(item, { path: [...path, index], names: names && isUnique ? [...names, [name]] : undefined }, leaves)
+    }
+  } else if (isMap(node)) {
+    for (const { key, value } of node.items) {
+      if (!isScalar(key)) continue
+      const step = String(key.value)
+      collect(value, { path: [...path, step], names: names && [...names, step] }, leaves)
+    }
   }
+}
+
+function nameOf(item: unknown): string | undefined {
+  if (!isMap(item)) return undefined
+  const name = item.get('name') ?? item.get('id')
+  return typeof name === 'string' || typeof name === 'number' ? String(name) : undefined
 }
 
 function splice(text: string, splices: readonly Splice[]): string {
