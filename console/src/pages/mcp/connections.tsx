@@ -5,6 +5,7 @@ import type { McpConnection } from '../../api/types.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge, Nothing } from '../../ui/display.tsx'
+import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/values.tsx'
 
@@ -24,7 +25,8 @@ function takeReturn(): string | undefined {
   return search.slice(1)
 }
 
-export function Connections() {
+/** `isAlone`: the page has nothing else. */
+export function Connections({ isAlone }: { isAlone: boolean }) {
   const [leaving, setLeaving] = useState<string>()
   const list = useApiAll(LIST, {})
   const begin = useAct('POST /admin/v1/mcp/connections/{server}', {
@@ -79,10 +81,23 @@ export function Connections() {
     },
   ]
   // Most gateways have no server to which people connect by themselves.
-  if (list.rows.length === 0) return null
+  if (list.rows.length === 0 && !list.error && !isAlone) return null
   return (
     <>
-      <Table label="Your accounts" columns={columns} rows={list.rows} keyOf={({ server }) => server} />
+      <Table
+        label="Your accounts"
+        columns={columns}
+        rows={list.rows}
+        keyOf={({ server }) => server}
+        isLoading={list.isLoading}
+        error={list.error}
+        onRetry={list.reload}
+        empty={
+          <Empty title="No MCP server needs an account of yours" icon="tool">
+            Clients use the servers at <code>/mcp</code> with a token of your project.
+          </Empty>
+        }
+      />
       {leaving !== undefined && (
         <ConfirmDialog
           open

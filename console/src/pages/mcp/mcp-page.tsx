@@ -32,7 +32,7 @@ export function McpPage() {
         note="Tools that clients call through the gateway. One whose definition has changed is off until it is approved again."
       />
       <div className="stack">
-        {hasRight(me, 'call') && <Connections />}
+        {hasRight(me, 'call') && <Connections isAlone={!seesAll(me)} />}
         {seesAll(me) && <Tools mayApprove={hasRight(me, 'operate')} />}
       </div>
     </>
