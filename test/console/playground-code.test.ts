@@ -162,7 +162,7 @@ describe('the code of a call of another kind', () => {
       mask: image,
       n: 1,
     })
-    expect(curl).toContain(`-F 'prompt=it'\\''s'`)
+    expect(curl).toContain(`--form-string 'prompt=it'\\''s'`)
     expect(curl).toContain('-F "image=@image.png" \\\n  -F "mask=@mask.png"')
     expect(python).toContain('image=open("image.png", "rb"),\n    mask=open("mask.png", "rb"),\n    model="m",')
     expect(typescript).toContain("mask: await toFile(createReadStream('mask.png')),")

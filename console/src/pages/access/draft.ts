@@ -110,7 +110,7 @@ export function fieldsOf(draft: Draft) {
 const limitsOf = (rows: LimitRow[]): RateLimits =>
   Object.fromEntries(rows.map(({ limit, amount }) => [limit, numberOf(amount)])) as RateLimits
 
-/** A line without a sign is a name without a value. */
+/** A line without `=` is a name without a value. */
 function labelsOf(text: string): Record<string, string> {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '')
   return Object.fromEntries(

@@ -103,7 +103,11 @@ const formCode: Record<Language, (form: Form & { origin: string; path: string; b
     const files = uploads(body).flatMap(({ field, names }) =>
       names.map((name) => `-F "${field}${names.length > 1 ? '[]' : ''}=@${name}"`),
     )
-    const lines = ['-H "Authorization: Bearer $GATEHOUSE_TOKEN"', ...fields.map((one) => `-F ${quoted(one)}`), ...files]
+    const lines = [
+      '-H "Authorization: Bearer $GATEHOUSE_TOKEN"',
+      ...fields.map((one) => `--form-string ${quoted(one)}`),
+      ...files,
+    ]
     return `curl ${origin}${path} \\\n  ${lines.join(' \\\n  ')}`
   },
   Python({ origin, body, call, read, uploads }) {
@@ -129,11 +133,11 @@ console.log(${readInTypeScript})`
 }
 
 /** A line for each field with files; more than one file is a list. */
-const filesIn = (uploads: Upload[], sign: string, open: (name: string) => string, indent = '    '): string =>
+const filesIn = (uploads: Upload[], separator: string, open: (name: string) => string, indent = '    '): string =>
   uploads
     .map(({ field, names }) => {
       const files = names.map(open)
-      return `${indent}${field}${sign}${files.length === 1 ? files[0] : `[${files.join(', ')}]`},\n`
+      return `${indent}${field}${separator}${files.length === 1 ? files[0] : `[${files.join(', ')}]`},\n`
     })
     .join('')
 

@@ -86,6 +86,9 @@ type ResultProps = { called: Called<unknown> | undefined; isRunning: boolean; em
 export function Result({ called, isRunning, empty, children }: ResultProps) {
   return (
     <section className="play-result" aria-label="Result" aria-busy={isRunning}>
+      <span className="hidden-text" role="status">
+        {isRunning ? 'Waiting for the model' : called ? 'The result is ready' : ''}
+      </span>
       {called ? (
         <>
           {children}

@@ -140,7 +140,7 @@ function TranscriptView({ transcript }: { transcript: Transcript }) {
   return (
     <>
       <div className="play-transcript">
-        {text === '' ? <p className="faint">Nothing was said.</p> : <p className="message-text">{text}</p>}
+        {text === '' ? <p className="faint">The transcript is empty.</p> : <p className="message-text">{text}</p>}
         <CopyButton text={text} label="Copy the text" />
       </div>
       {facts.length > 0 && <Facts rows={facts} />}

@@ -32,7 +32,10 @@ export function useCall<T>() {
     } catch (error) {
       if (controller.current !== own) return undefined
       if (own.signal.aborted) setState(({ called }) => ({ ...(called && { called }), isRunning: false }))
-      else setState({ error: error instanceof Error ? error : new Error(String(error)), isRunning: false })
+      else {
+        const failure = error instanceof Error ? error : new Error(String(error))
+        setState(({ called }) => ({ ...(called && { called }), error: failure, isRunning: false }))
+      }
       return undefined
     }
   }
