@@ -149,8 +149,7 @@ export function createReport({ files, say }: { files: number; say: Say }) {
       count(Bun.stripANSI(rest))
       say(block + rest)
     },
-    /** In the form of a runner. None where one of them did not come to its end. */
-    /** Whether each runner has come to its end. */
+    /** Says the sum in the form of a runner, and whether there is one: each runner has come to its end. */
     end(): boolean {
       if (runners > 0) return false
       const seconds = ((performance.now() - start) / 1000).toFixed(2)

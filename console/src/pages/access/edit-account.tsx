@@ -22,7 +22,7 @@ export function EditAccount({ title, account, isLabelsOnly = false, onClose, onS
   const [before] = useState(() => draftOf(account))
   const [draft, setDraft] = useState(before)
   const changes = changesOf(before, draft)
-  const fields = { draft, error, onChange: (change: Partial<Draft>) => setDraft({ ...draft, ...change }) }
+  const fields = { draft, error, onChange: (change: Partial<Draft>) => setDraft((now) => ({ ...now, ...change })) }
   const isChanged = Object.keys(changes).length > 0
   return (
     <Dialog open onClose={onClose} title={title} text="Changes take effect at once, in every process within a second.">

@@ -123,7 +123,11 @@ function NewProject({ onClose }: { onClose(): void }) {
           create.mutate({ body: orderOf(draft) })
         }}
       >
-        <AccountFields draft={draft} onChange={(fields) => setDraft({ ...draft, ...fields })} error={create.error} />
+        <AccountFields
+          draft={draft}
+          onChange={(fields) => setDraft((now) => ({ ...now, ...fields }))}
+          error={create.error}
+        />
         <DialogActs>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" kind="primary" isBusy={create.isPending}>

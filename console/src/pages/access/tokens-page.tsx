@@ -167,7 +167,11 @@ function NewToken({ projectGiven, onClose }: { projectGiven: string; onClose(): 
           create.mutate({ body: { ...orderOf(draft), ...(project_id && { project_id }) } })
         }}
       >
-        <AccountFields draft={draft} onChange={(fields) => setDraft({ ...draft, ...fields })} error={create.error}>
+        <AccountFields
+          draft={draft}
+          onChange={(fields) => setDraft((now) => ({ ...now, ...fields }))}
+          error={create.error}
+        >
           {projects.length > 0 && (
             <Combobox
               label="Project"
@@ -175,7 +179,7 @@ function NewToken({ projectGiven, onClose }: { projectGiven: string; onClose(): 
               placeholder="none"
               value={project_id}
               options={projectOptions(projects)}
-              onChange={(value) => setDraft({ ...draft, project_id: value })}
+              onChange={(value) => setDraft((now) => ({ ...now, project_id: value }))}
             />
           )}
         </AccountFields>

@@ -57,7 +57,7 @@ function AddForm({ known }: { known: ProviderPresets }) {
   const [offer, setOffer] = useState<Offer>('all')
   const test = useAct('POST /admin/v1/provider-drafts/test', { showsError: true })
   const change = (part: Partial<Draft>) => {
-    setDraft({ ...draft, ...part })
+    setDraft((now) => ({ ...now, ...part }))
     test.reset()
   }
   const settings = settingsOf(draft)

@@ -134,7 +134,7 @@ function NewAdminToken({ onClose }: { onClose(): void }) {
       >
         <RoleFields
           draft={draft}
-          onChange={(change) => setDraft({ ...draft, ...change })}
+          onChange={(change) => setDraft((now) => ({ ...now, ...change }))}
           error={create.error}
           roles={ROLES.map(({ value }) => value)}
         />

@@ -66,7 +66,7 @@ function Invite({ me, onClose }: { me: Administrator; onClose(): void }) {
       >
         <RoleFields
           draft={draft}
-          onChange={(change) => setDraft({ ...draft, ...change })}
+          onChange={(change) => setDraft((now) => ({ ...now, ...change }))}
           error={invite.error}
           roles={roles}
         />
