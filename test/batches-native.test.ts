@@ -8,12 +8,13 @@ const PRICES = { input: 2, output: 4, service_tiers: { batch: 0.5 } }
 const lines = (count: number, model = 'acme/chat') =>
   Array.from({ length: count }, (_, at) => chatLine(`line-${at}`, `Say ${at}`, model))
 
-type Kind = 'chatcompat' | 'messages-compat' | 'contentgen-compat'
+type Kind = 'chatcompat' | 'messages-compat' | 'contentgen-compat' | 'azure'
+const PATHS: Partial<Record<Kind, string>> = { chatcompat: '/v1', azure: '/openai' }
 
 const start = (vendor: { url: string }, kind: Kind = 'chatcompat', more: object = {}) =>
   startGateway({
     sandbox: false,
-    providers: { acme: { kind, base_url: `${vendor.url}${kind === 'chatcompat' ? '/v1' : ''}`, key: 'acme-key' } },
+    providers: { acme: { kind, base_url: `${vendor.url}${PATHS[kind] ?? ''}`, key: 'acme-key' } },
     models: {
       'acme/chat': { families: ['chatcompat', 'messages-compat'], batch: 'native', prices: PRICES },
       'acme/other': { families: ['chatcompat'], batch: 'native', prices: PRICES },
@@ -39,7 +40,7 @@ async function totalsOf(gateway: TestGateway, requests: number) {
 }
 
 describe('a model with batch: native', () => {
-  test.each<[Kind]>([['chatcompat'], ['messages-compat'], ['contentgen-compat']])(
+  test.each<[Kind]>([['chatcompat'], ['messages-compat'], ['contentgen-compat'], ['azure']])(
     'has its lines executed by one batch of %s',
     async (kind) => {
       await using vendor = startBatchVendor()
@@ -109,7 +110,7 @@ describe('a model with batch: native', () => {
     expect([vendor.created(), vendor.calls(), found.size]).toEqual([1, 0, 2])
   })
 
-  test.each<[Kind]>([['chatcompat'], ['messages-compat'], ['contentgen-compat']])(
+  test.each<[Kind]>([['chatcompat'], ['messages-compat'], ['contentgen-compat'], ['azure']])(
     'is created once by %s where the response to its creation is lost',
     async (kind) => {
       const clock: { now?: () => number } = {}
@@ -132,6 +133,25 @@ describe('a model with batch: native', () => {
     const batch = await endOf(gateway, client, created.id)
     expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 3 } })
     expect([vendor.created(), vendor.batches.length]).toEqual([3, 1])
+  })
+
+  test.each([
+    ['by the version', {}],
+    ['by deployments', { deploymentUrls: true, apiVersion: '2024-10-21' }],
+  ])('waits at Azure, whose calls are addressed %s, for its file and for room', async (_, options) => {
+    await using vendor = startBatchVendor({ create: (count) => (count < 3 ? 'full' : 'ok') })
+    const acme = { kind: 'azure', base_url: `${vendor.url}/openai`, key: 'acme-key', options }
+    await using gateway = await start(vendor, 'azure', { providers: { acme } })
+    const client = openai(gateway)
+    const batch = await endOf(gateway, client, (await createBatch(client, lines(3))).id)
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 3 } })
+    expect([vendor.created(), vendor.batches.length, vendor.calls()]).toEqual([3, 1, 0])
+    expect(vendor.batches[0]?.lines.map(({ body }) => body.model)).toEqual(['chat', 'chat', 'chat'])
+    expect(vendor.azure[0]).toMatchObject({
+      endpoint: '/v1/chat/completions',
+      metadata: { gatehouse_order: expect.any(String) },
+      output_expires_after: { seconds: 1_209_600, anchor: 'created_at' },
+    })
   })
 
   test('has the error of its vendor for each line where that refuses the batch', async () => {

@@ -3,7 +3,7 @@ import type { ProviderKind } from '../config/schema/provider-kinds.ts'
 import { GatewayError } from '../spec/error.ts'
 import { contentgenSettings } from './contentgen-compat/contentgen-settings.ts'
 import type { RealtimeApi, RealtimeConnection, RealtimeProvider } from './realtime.ts'
-import { type AdapterParts, type ProviderSettings, settingsOf } from './settings.ts'
+import { type AdapterParts, azureSettings, type ProviderSettings, settingsOf } from './settings.ts'
 
 type RealtimeAddress = Pick<ProviderSettings, 'headers' | 'timeouts'> & {
   api: RealtimeApi
@@ -126,19 +126,14 @@ export function realtimeAddress(kind: ProviderKind, parts: AdapterParts): Realti
 
 /** https://learn.microsoft.com/azure/ai-foundry/openai/how-to/realtime-audio-websockets */
 function azureAddress(parts: AdapterParts): RealtimeAddress {
-  const { config, environment = {} } = parts
-  const { resourceName = environment.AZURE_RESOURCE_NAME, apiVersion = 'v1' } = config.options ?? {}
-  const { key = environment.AZURE_API_KEY ?? environment.AZURE_OPENAI_API_KEY, preset: _, ...rest } = config
-  const written = rest.base_url ?? `https://${resourceName}.openai.azure.com/openai`
-  const settings = settingsOf({ ...parts, config: { ...rest, base_url: written.replace(/\/v1\/?$/, '') } })
+  const { api_version, ...settings } = azureSettings(parts)
   const url = asWebSocket(settings.base_url)
   return {
     api: 'openai',
     ...settings,
-    headers: { ...(key === undefined ? {} : { 'api-key': key }), ...settings.headers },
     urlOf: (model) =>
-      apiVersion === 'v1'
+      api_version === 'v1'
         ? `${url}/v1/realtime?model=${encodeURIComponent(model)}`
-        : `${url}/realtime?api-version=${encodeURIComponent(String(apiVersion))}&deployment=${encodeURIComponent(model)}`,
+        : `${url}/realtime?api-version=${encodeURIComponent(api_version)}&deployment=${encodeURIComponent(model)}`,
   }
 }

@@ -23,7 +23,7 @@ import { connectTo, realtimeAddress } from './realtime-connection.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/responses-settings.ts'
 import { createLazySandbox } from './sandbox.ts'
-import { type AdapterParts, settingsOf } from './settings.ts'
+import { type AdapterParts, azureSettings, settingsOf } from './settings.ts'
 import { type DirectAddress, directTo } from './upstream/direct.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
 import { createScrubbingTransport } from './upstream/transport.ts'
@@ -108,6 +108,8 @@ function batchesOf(kind: ProviderKind, parts: ProviderParts): BatchProvider | un
     case 'chatcompat':
     case 'responses-compat':
       return createOpenAiBatches({ ...parts, address: addressOf(kind, parts) })
+    case 'azure':
+      return createOpenAiBatches({ ...parts, address: azureSettings(parts), isAzure: true })
     case 'messages-compat':
       return createMessagesBatches({ ...parts, address: messagesSettings(parts) })
     case 'contentgen-compat':

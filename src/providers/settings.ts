@@ -135,6 +135,17 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
   }
 }
 
+/** Of Azure OpenAI: `base_url` is that of the resource, before the version of the API; `api_version` that of calls. */
+export function azureSettings(parts: SettingsParts): ProviderSettings & { api_version: string } {
+  const { config, environment = {} } = parts
+  const { resourceName = environment.AZURE_RESOURCE_NAME, apiVersion = 'v1' } = config.options ?? {}
+  const { key = environment.AZURE_API_KEY ?? environment.AZURE_OPENAI_API_KEY, preset: _, ...rest } = config
+  const written = rest.base_url ?? `https://${resourceName}.openai.azure.com/openai`
+  const settings = settingsOf({ ...parts, config: { ...rest, base_url: written.replace(/\/v1\/?$/, '') } })
+  const headers = { ...(key === undefined ? {} : { 'api-key': key }), ...settings.headers }
+  return { ...settings, headers, api_version: String(apiVersion) }
+}
+
 /** Reads a kind's own options. Throws for an unknown one. */
 export function readOptions(
   { id, config }: Pick<SettingsParts, 'id' | 'config'>,

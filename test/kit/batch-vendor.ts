@@ -1,4 +1,4 @@
-/** A vendor with batches in the forms of OpenAI, Anthropic and Gemini. It executes each line when its batch is created. */
+/** A vendor with batches in the forms of OpenAI, Azure, Anthropic and Gemini. It executes each line when its batch is created. */
 import { linesIn } from './batches.ts'
 
 type Line = { id: string; body: Record<string, unknown> }
@@ -15,8 +15,8 @@ type VendorBatch = {
 type Behaviour = {
   /** How often a batch is in progress when it is asked for. */
   polls?: number
-  /** What becomes of a creation: `lost`: it is created, and its response is not; `refused`: 400. */
-  create?: (count: number) => 'ok' | 'lost' | 'refused' | 'busy'
+  /** What becomes of a creation: `lost`: it is created, and its response is not; `refused` and `full`: 400. */
+  create?: (count: number) => 'ok' | 'lost' | 'refused' | 'full' | 'busy'
   /** What becomes of a line. */
   line?: (text: string) => 'ok' | 'error' | 'expired' | 'missing'
   now?: () => number
@@ -34,6 +34,10 @@ export function startBatchVendor({
   before,
 }: Behaviour = {}) {
   const files = new Map<string, string>()
+  /** Of Azure, by its id: how often the status of a file was asked for. */
+  const asked = new Map<string, number>()
+  /** What Azure was sent to create a batch. */
+  const azure: Record<string, unknown>[] = []
   const batches: VendorBatch[] = []
   /** How often the line with each text was executed. */
   const executed = new Map<string, number>()
@@ -54,6 +58,7 @@ export function startBatchVendor({
   function add(api: string, input: string, lines: Line[], mark?: unknown): VendorBatch | Response {
     const outcome = create(++created)
     if (outcome === 'refused') return Response.json({ error: { message: 'no such model' } }, { status: 400 })
+    if (outcome === 'full') return Response.json({ error: { code: 'token_limit_exceeded' } }, { status: 400 })
     if (outcome === 'busy') return Response.json({ error: { message: 'later' } }, { status: 429 })
     const batch = {
       id: `${api}-${batches.length + 1}`,
@@ -85,6 +90,11 @@ export function startBatchVendor({
     created_at: Math.floor(at / 1000),
     output_file_id: status === 'completed' ? `output-${id}` : null,
     error_file_id: status === 'completed' ? `error-${id}` : null,
+  })
+  const azureView = (batch: VendorBatch) => ({
+    ...openAiView(batch),
+    status: batch.status === 'in_progress' ? 'Validating' : batch.status,
+    created_at: new Date(batch.at).toISOString(),
   })
   const messagesView = ({ id, status, lines, at }: VendorBatch) => ({
     id,
@@ -163,18 +173,29 @@ export function startBatchVendor({
     async fetch(request) {
       await before?.()
       const { origin, pathname, searchParams } = new URL(request.url)
-      const path = pathname.replace(/^\/v1(beta)?/, '')
+      const path = pathname.replace(/^(\/openai)?\/v1(beta)?/, '')
+      const isAzure = pathname.startsWith('/openai/')
+      const view: (batch: VendorBatch) => object = isAzure ? azureView : openAiView
+      if (isAzure && request.headers.get('api-key') !== 'acme-key') return new Response('', { status: 401 })
       const route = `${request.method} ${path.replace(/\/(openai|anthropic|gemini)-\d+/, '/ID').replace(/\/(file|output|error)-[\w-]+/, '/FILE')}`
       const found = batches.find(({ id }) => path.split(/[/:]/).includes(id))
       if (route === 'POST /files') {
         const form = await request.formData()
         if (form.get('purpose') !== 'batch') return new Response('', { status: 400 })
         const id = `file-${files.size + 1}`
+        if (isAzure && form.get('expires_after.seconds') !== '1209600') return new Response('', { status: 400 })
         files.set(id, await (form.get('file') as File).text())
-        return Response.json({ id, object: 'file' })
+        return Response.json({ id, object: 'file', status: 'pending' })
+      }
+      if (isAzure && route === 'GET /files/FILE') {
+        const id = path.slice('/files/'.length)
+        asked.set(id, (asked.get(id) ?? 0) + 1)
+        return Response.json({ id, status: asked.get(id) === 1 ? 'pending' : 'processed' })
       }
       if (route === 'POST /batches') {
-        const { input_file_id, metadata, endpoint } = (await request.json()) as Record<string, string>
+        const body = (await request.json()) as Record<string, string>
+        const { input_file_id, metadata, endpoint } = body
+        if (isAzure) azure.push(body)
         const lines = linesIn<{ custom_id: string; url: string; body: Line['body'] }>(
           files.get(input_file_id ?? '') ?? '',
         )
@@ -185,14 +206,19 @@ export function startBatchVendor({
           lines.map(({ custom_id: id, body }) => ({ id, body })),
           metadata,
         )
-        return batch instanceof Response ? batch : Response.json(openAiView(batch))
+        return batch instanceof Response ? batch : Response.json(view(batch))
+      }
+      if (route === 'GET /batches' && isAzure) {
+        // The oldest ones first, fewer than were asked for.
+        const from = batches.findIndex(({ id }) => id === searchParams.get('after')) + 1
+        return Response.json({ data: batches.slice(from, from + 1).map(view), has_more: from + 1 < batches.length })
       }
       if (route === 'GET /batches') {
         if (searchParams.has('pageSize')) return Response.json({ operations: batches.map(geminiView) })
         return Response.json({ object: 'list', data: [...batches].reverse().map(openAiView), has_more: false })
       }
       if (route === 'GET /batches/ID' && found?.api === 'gemini') return Response.json(geminiView(poll(found)))
-      if (route === 'GET /batches/ID' && found) return Response.json(openAiView(poll(found)))
+      if (route === 'GET /batches/ID' && found) return Response.json(view(poll(found)))
       if (route.startsWith('POST') && /cancel$/.test(route) && found) {
         cancelled++
         found.status = 'completed'
@@ -255,6 +281,7 @@ export function startBatchVendor({
   return {
     batches,
     executed,
+    azure,
     created: () => created,
     /** Calls that were no batch. */
     calls: () => calls,

@@ -173,10 +173,10 @@ function groupOf(
   { provider, key, model, url }: NonNullable<BatchExchange['collected']>,
 ): Group | undefined {
   const found = providerOf({ provider, key, model })
-  if (!found?.batches) return undefined
-  const { base_url, accepts } = found.batches
-  const path = url.startsWith(base_url) ? url.slice(base_url.length) : ''
-  return accepts.test(path) ? { name, target: { provider, key, model }, path, vendor: found.batches } : undefined
+  const path = found?.batches?.pathOf(url)
+  return found?.batches && path !== undefined
+    ? { name, target: { provider, key, model }, path, vendor: found.batches }
+    : undefined
 }
 
 const isSame = (one: Group, other: Group): boolean =>

@@ -19,6 +19,8 @@ type Sent = {
   signal: AbortSignal
 }
 
+/** OpenAI's code where a model has no room for the tokens of another batch; Azure sends it with status 400. */
+const FULL = '"token_limit_exceeded"'
 /** An upload of 256 MB, and a file that the vendor has still to put together. */
 const TRANSFER_SECONDS = 3_600
 /** Of a line of results, which the route of the line limits further. */
@@ -49,7 +51,7 @@ export function createBatchClient({ id, transport, address }: BatchClientParts) 
     if (response.status >= 200 && response.status < 300) return response
     const text = await response.excerpt()
     throw new GatewayError(
-      response.status === 429 ? 'server_is_overloaded' : 'bad_upstream_response',
+      response.status === 429 || text.includes(FULL) ? 'server_is_overloaded' : 'bad_upstream_response',
       `The upstream "${id}" answered a request for a batch with status ${response.status}${messageIn(text)}`,
       { upstream_status: response.status, ...(NOT_ACCEPTED.includes(response.status) && { accepted: 'no' as const }) },
     )
@@ -106,6 +108,14 @@ function messageIn(text: string): string {
   const message = typeof error.message === 'string' ? error.message : ''
   return message === '' ? '.' : `: ${message.slice(0, 300)}`
 }
+
+/** Requests to paths below a base URL that are `accepted` may be lines. */
+export const pathBelow =
+  (base_url: string, accepted: RegExp) =>
+  (url: string): string | undefined => {
+    const path = url.startsWith(base_url) ? url.slice(base_url.length) : ''
+    return accepted.test(path) ? path : undefined
+  }
 
 /** A form with one file, as a stream of known length. */
 export async function formOf(

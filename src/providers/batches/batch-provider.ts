@@ -38,9 +38,8 @@ type OrderLines = () => Promise<ReadableStream<Uint8Array>>
 
 /** All methods throw GatewayError; one with `detail.accepted: 'no'` says of `create` that no order was created. */
 export type BatchProvider = {
-  base_url: string
-  /** Paths below it whose requests may be lines. */
-  accepts: RegExp
+  /** The path of an order for requests to this URL; undefined: they cannot be lines. */
+  pathOf(url: string): string | undefined
   most: { lines: number; bytes: number }
   line(line: BatchLine): string
   /** What `create` needs of the vendor. After a crash it is done again, which costs nothing. */

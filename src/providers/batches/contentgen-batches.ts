@@ -3,7 +3,7 @@
  * 2026-11-28): a file of lines is uploaded, and a batch with a name of ours is created of it.
  */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { type BatchClientParts, createBatchClient } from './batch-client.ts'
+import { type BatchClientParts, createBatchClient, pathBelow } from './batch-client.ts'
 import type { BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
 
 const LISTED = 100
@@ -38,8 +38,7 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
   }
 
   return {
-    base_url: address.base_url,
-    accepts: /^\/models\/[^/]+:generateContent$/,
+    pathOf: pathBelow(address.base_url, /^\/models\/[^/]+:generateContent$/),
     most: { lines: 100_000, bytes: 2_000_000_000 },
     line: ({ id, body }) => `{"key":${JSON.stringify(id)},"request":${body}}`,
     async upload({ mark, bytes }, lines, signal) {

@@ -5,7 +5,7 @@
  */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { streamOf } from '../../kit/stream-of.ts'
-import { type BatchClientParts, createBatchClient, joined } from './batch-client.ts'
+import { type BatchClientParts, createBatchClient, joined, pathBelow } from './batch-client.ts'
 import type { BatchProvider, VendorResult } from './batch-provider.ts'
 
 const PATH = '/v1/messages/batches'
@@ -61,8 +61,7 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
   }
 
   return {
-    base_url: parts.address.base_url,
-    accepts: /^\/v1\/messages$/,
+    pathOf: pathBelow(parts.address.base_url, /^\/v1\/messages$/),
     most: { lines: 100_000, bytes: 256 * 1024 * 1024 },
     line: ({ id, body }) => `{"custom_id":${JSON.stringify(id)},"params":${body}}`,
     upload: async () => null,

@@ -1,9 +1,10 @@
 /**
- * Batches in the form of OpenAI's API, which Azure OpenAI and Groq have too, and in those of Mistral and Together: a file of
+ * Batches in the form of OpenAI's API, which Groq has too, and in those of Azure OpenAI, Mistral and Together: a file of
  * lines is uploaded, and a batch is created of it. No two uploads have the same id, so a batch is found by that of its file.
  */
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
-import { type BatchClientParts, createBatchClient, formOf } from './batch-client.ts'
+import { GatewayError } from '../../spec/error.ts'
+import { type BatchClientParts, createBatchClient, formOf, pathBelow } from './batch-client.ts'
 import type { BatchLine, BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
 
 /** How a vendor differs, each read on 2026-11-28. */
@@ -17,6 +18,8 @@ type Dialect = {
   accepts: RegExp
   /** A line without its method and URL; an empty list is null. */
   is_short?: true
+  /** An uploaded file is processed before a batch can be created of it, and a failed batch has files. */
+  is_processed?: true
   input(batch: JsonRecord): unknown
   names: { output: string; error: string }
 }
@@ -37,6 +40,26 @@ const OPENAI: Dialect = {
   names: { output: 'output_file_id', error: 'error_file_id' },
   accepts: /^\/(chat\/completions|responses|embeddings|completions|moderations)$/,
 }
+
+/** The least that Azure takes; without it a resource may have 500 files in place of 10,000. */
+const KEPT = { seconds: 1_209_600, anchor: 'created_at' }
+/**
+ * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/batch. The model of each line is the name of one deployment. Its batches
+ * are below `/openai/v1`, whatever version of the API its calls have.
+ */
+const AZURE: Dialect = {
+  ...OPENAI,
+  most: { lines: 100_000, bytes: 200 * MEGABYTE },
+  fields: () => ({
+    purpose: 'batch',
+    'expires_after.seconds': String(KEPT.seconds),
+    'expires_after.anchor': KEPT.anchor,
+  }),
+  create: (order) => ({ ...OPENAI.create(order), output_expires_after: KEPT }),
+  is_processed: true,
+  accepts: /^\/(chat\/completions|responses)$/,
+}
+const AZURE_HOST = /\.(openai|cognitiveservices|services\.ai)\.azure\.(com|us)$/
 
 /** By the host of the base URL. */
 const DIALECTS: Record<string, Dialect> = {
@@ -72,16 +95,22 @@ const DIALECTS: Record<string, Dialect> = {
 
 /** They show the metadata of a batch in their lists. Others that speak this API may drop it. */
 const MARKED = ['api.openai.com', 'api.mistral.ai', 'api.groq.com']
+const AZURE_VERSION = /(?<=\/openai)(\/v1|\/deployments\/[^/]+)(?=\/)/
 const FAILED = ['failed']
 const ENDED = ['completed', 'success', 'expired', 'timeout_exceeded', 'cancelled', ...FAILED]
 const LISTED = 100
 const MOST_PAGES = 20
 
-/** `base_url` decides the dialect. */
-export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
-  const client = createBatchClient(parts)
-  const { hostname } = new URL(parts.address.base_url)
-  const dialect = DIALECTS[hostname] ?? OPENAI
+/** `base_url` decides the dialect. `isAzure`: it is that of an Azure resource, before the version of its API. */
+export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { isAzure?: true }): BatchProvider {
+  const { base_url } = parts.address
+  const client = createBatchClient(
+    isAzure ? { ...parts, address: { ...parts.address, base_url: `${base_url}/v1` } } : parts,
+  )
+  const { hostname } = new URL(base_url)
+  const dialect = isAzure || AZURE_HOST.test(hostname) ? AZURE : (DIALECTS[hostname] ?? OPENAI)
+  const isMarked = dialect === AZURE || MARKED.includes(hostname)
+  const pathIn = pathBelow(base_url, dialect.accepts)
   const { batches, names } = dialect
   /** Lines and batches name the path of the API, with its version, whatever the base URL is. */
   const urlOf = (path: string) => `/v1${path}`
@@ -108,7 +137,8 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
       const found = data.filter(isRecord)
       yield found
       const id = found.at(-1)?.id
-      if (Array.isArray(payload) || found.length < LISTED || typeof id !== 'string') return
+      const { has_more = found.length === LISTED } = isRecord(payload) ? payload : { has_more: false }
+      if (has_more !== true || typeof id !== 'string') return
       last = encodeURIComponent(id)
     }
     throw client.notUnderstood() // so many since: nothing is known of one that is missing
@@ -124,9 +154,20 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
     }
   }
 
+  /** Nothing was created where a file is not ready, or never will be. */
+  async function assertProcessed(file: string, signal: AbortSignal): Promise<void> {
+    const { status } = await client.json({ path: `/files/${encodeURIComponent(file)}`, signal })
+    if (status === undefined || status === 'processed') return
+    throw new GatewayError(
+      status === 'error' ? 'bad_upstream_response' : 'server_is_overloaded',
+      `The file of a batch has the status ${JSON.stringify(status)} at the upstream "${parts.id}".`,
+      { accepted: 'no' },
+    )
+  }
+
   return {
-    base_url: parts.address.base_url,
-    accepts: dialect.accepts,
+    // Azure's calls name their version, and some their deployment, which the body names too.
+    pathOf: (url) => pathIn(isAzure ? url.replace(/\?.*$/, '').replace(AZURE_VERSION, '') : url),
     most: dialect.most,
     line({ id, path, body }: BatchLine) {
       const rest = dialect.is_short ? '' : `"method":"POST","url":${JSON.stringify(urlOf(path))},`
@@ -137,6 +178,7 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
       return textIn((await client.json({ ...form, path: dialect.upload, signal })).id)
     },
     async create({ mark, model, path }, file, _, signal) {
+      if (dialect.is_processed) await assertProcessed(String(file), signal)
       const body = dialect.create({ file: String(file), url: urlOf(path), model, mark })
       return textIn(batchIn(await client.json({ path: batches, body, signal })).id)
     },
@@ -149,16 +191,17 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
         if (found) return { id: textIn(found.id) }
         const isOther = (batch: JsonRecord) => createdAt(batch) < since || createdAt(batch) > until
         isHidden ||= page.some((batch) => !isOther(batch) && typeof markIn(batch) !== 'string')
-        if (page.some((batch) => createdAt(batch) < since)) break
+        if (isDescending(page) && page.some((batch) => createdAt(batch) < since)) break
       }
-      return isHidden && uploaded === undefined && !MARKED.includes(hostname) ? 'hidden' : 'absent'
+      return isHidden && uploaded === undefined && !isMarked ? 'hidden' : 'absent'
     },
     async state(id, signal): Promise<BatchState> {
       const batch = await one(id, signal)
       const status = textIn(batch.status).toLowerCase()
       if (!ENDED.includes(status)) return { is: 'running' }
       const isEmpty = !batch[names.output] && !batch[names.error]
-      return { is: 'ended', ...(FAILED.includes(status) && isEmpty && { problem: problemIn(batch) }) }
+      const hasNone = FAILED.includes(status) && (isEmpty || dialect.is_processed)
+      return { is: 'ended', ...(hasNone && { problem: problemIn(batch) }) }
     },
     async cancel(id, signal) {
       await client.send({ method: 'POST', path: `${batches}/${encodeURIComponent(id)}/cancel`, signal })
@@ -174,6 +217,10 @@ export function createOpenAiBatches(parts: BatchClientParts): BatchProvider {
 /** In unix seconds; Together writes a date. Not a number: it is not known. */
 const createdAt = ({ created_at: at }: JsonRecord): number =>
   typeof at === 'number' ? at : Date.parse(String(at)) / 1000
+
+/** Azure documents no order of its list. */
+const isDescending = (page: JsonRecord[]): boolean =>
+  page.every((batch, at) => at === 0 || createdAt(batch) <= createdAt(page[at - 1] as JsonRecord))
 
 const markIn = ({ metadata }: JsonRecord): unknown => isRecord(metadata) && metadata.gatehouse_order
 

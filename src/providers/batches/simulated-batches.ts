@@ -8,6 +8,7 @@ import { isRecord, parseJson } from '../../kit/json.ts'
 import { exchanged, openExchanges } from '../../protocols/shared/batch-exchange.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { SimulatedErrors } from '../provider.ts'
+import { pathBelow } from './batch-client.ts'
 import type { BatchProvider, VendorResult } from './batch-provider.ts'
 
 type Call = { model: string }
@@ -64,8 +65,7 @@ export function createSimulatedBatches({ clock, errors, load }: Parts) {
   }
 
   const batches: BatchProvider = {
-    base_url: BASE_URL,
-    accepts: /^\/(chat|embeddings|moderations)$/,
+    pathOf: pathBelow(BASE_URL, /^\/(chat|embeddings|moderations)$/),
     most: { lines: 50_000, bytes: 200_000_000 },
     line: ({ id, path, body }) => `{"id":${JSON.stringify(id)},"path":${JSON.stringify(path)},"call":${body}}`,
     upload: async () => null,
