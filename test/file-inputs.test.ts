@@ -30,6 +30,9 @@ async function start(settings: Parameters<typeof open>[0] = {}) {
     providers[name] = { ...base, base_url: vendor.url, key: 'sk-vendor' }
     models[`${name}/m`] = { targets: [{ provider: name, model: 'm' }] }
   }
+  vendors.films = vendorWith()
+  vendors.films.otherwise(whole({ id: 'video_1', object: 'video', status: 'queued' }))
+  providers.films = { kind: 'chatcompat-video', base_url: vendors.films.url, key: 'sk-vendor' }
   const gateway = await open({ providers, models, ...settings })
   const secret = async () => (await gateway.instance.tokens.issue({ name: 'other' })).secret
   async function upload(bytes: Uint8Array<ArrayBuffer>, name: string, headers: Record<string, string> = {}) {
@@ -257,6 +260,26 @@ describe('POST /v1beta/models', () => {
   })
 })
 
+describe('POST /v1beta/models/{model}:countTokens', () => {
+  it.each([
+    ['its contents', (contents: Json[]) => ({ contents })],
+    ['the request that it counts', (contents: Json[]) => ({ generateContentRequest: { model: 'm', contents } })],
+  ])('sends the data of files in %s to a vendor that counts', async (_, of) => {
+    const { gateway, vendors, upload, secret } = await start()
+    vendors.contentgen?.otherwise(whole({ totalTokens: 31 }))
+    const count = (fileUri: string) =>
+      gateway.call('/v1beta/models/contentgen/m:countTokens', {
+        json: of([{ role: 'user', parts: [{ fileData: { fileUri } }] }]),
+      })
+    const answer = await count(`files/${await upload(PDF, 'a.pdf')}`)
+    expect(await answer.json()).toEqual({ totalTokens: 31 })
+    const sent = vendors.contentgen?.requests[0]?.body ?? ''
+    expect([sent.includes(PDF.toString('base64')), sent.includes('file-gh')]).toEqual([true, false])
+    expect((await count(await upload(PDF, 'a.pdf', { authorization: `Bearer ${await secret()}` }))).status).toBe(404)
+    expect(vendors.contentgen?.requests.length).toBe(1)
+  })
+})
+
 describe('an id that is written with escapes', () => {
   it.each(['/v1/chat/completions', '/v1/messages'])('is resolved by %s', async (path) => {
     const { gateway, vendors, upload } = await start()
@@ -288,6 +311,48 @@ describe('POST /v1/images/edits', () => {
     const theirs = await upload(PNG, 'b.png', { authorization: `Bearer ${await secret()}` })
     expect((await call(theirs)).status).toBe(404)
     expect(vendors.chat?.requests.length).toBe(1)
+  })
+})
+
+describe('POST /v1/videos', () => {
+  const started = () =>
+    start({
+      sandbox: true,
+      models: { film: { targets: [{ provider: 'films', model: 'm' }], families: ['chatcompat-video'] } },
+    })
+  const order = (gateway: Awaited<ReturnType<typeof start>>['gateway'], json: Json) =>
+    gateway.call('/v1/videos', { json: { model: 'film', prompt: 'A boat.', ...json } })
+
+  it.each<[string, (id: string) => Json]>([
+    ['a reference', (file_id) => ({ input_reference: { file_id, image_url: null } })],
+    ['an image', (image) => ({ image })],
+  ])('sends the data of a file that is named as %s', async (_, fields) => {
+    const { gateway, vendors, upload, secret } = await started()
+    expect((await order(gateway, fields(await upload(PNG, 'b.png')))).status).toBe(200)
+    await gateway.instance.tasks.idle()
+    const sent = vendors.films?.requests.find(({ method }) => method === 'POST')?.body ?? ''
+    expect([sent.includes(PNG.toString('base64')), sent.includes('file-gh')]).toEqual([true, false])
+    const theirs = fields(await upload(PNG, 'b.png', { authorization: `Bearer ${await secret()}` }))
+    const refused = await order(gateway, theirs)
+    expect([refused.status, ((await refused.json()) as Json).code]).toEqual([404, 'file_not_found'])
+  })
+
+  it('names what a file must be, and refuses one beside an address', async () => {
+    const { gateway, upload } = await started()
+    const [document, image] = [await upload(PDF, 'a.pdf'), await upload(PNG, 'b.png')]
+    for (const [fields, message] of [
+      [{ input_reference: { file_id: document } }, '"input_reference.file_id" must be the id of an image or a video;'],
+      [{ input_reference: { file_id: image, image_url: 'https://x.test/a.png' } }, '"input_reference.file_id" must be'],
+      [{ input_reference: { file_id: 'file-of-a-vendor' } }, '"input_reference.file_id" must be the id of one of your'],
+      [{ video: image }, '"video" must be the id of a video; the type of this file is image/png.'],
+      [{ images: [image, document] }, '"images[1]" must be the id of an image;'],
+    ] as const) {
+      const refused = await order(gateway, fields)
+      expect([refused.status, ((await refused.json()) as Json).message]).toEqual([
+        400,
+        expect.stringContaining(message),
+      ])
+    }
   })
 })
 

@@ -12,6 +12,7 @@ import { createUploadCheck } from '../families/batches/check-upload.ts'
 import type { CallRoute } from '../families/batches/parts.ts'
 import { batchEnd } from '../families/batches/views.ts'
 import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
+import { orderFiles } from '../families/files/file-references.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
 import type { UploadParts } from '../families/files/routes/upload-form.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
@@ -19,6 +20,7 @@ import type { StoreImages } from '../families/images/image-routes.ts'
 import { createImages, type Images } from '../families/images/images.ts'
 import type { Ending } from '../families/tasks/lifecycle.ts'
 import { baseUrlOf } from '../families/tasks/routes/request-parameters.ts'
+import type { TaskApiParts } from '../families/tasks/routes/task-api.ts'
 import { createGeneratedFileStore } from '../families/tasks/store-generated.ts'
 import { unknownOutcomeAlerts } from '../families/tasks/task-alerts.ts'
 import { taskData } from '../families/tasks/task-response.ts'
@@ -102,6 +104,7 @@ export type Generation = {
     outputs: Outputs
     batches: Batches
     fileStore: FileStore
+    withFiles: TaskApiParts['withFiles']
   }
 }
 
@@ -199,7 +202,8 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
     log,
     crashHook: crashHook ?? (() => {}),
   })
-  const served = { images, storeImages, realtimeSecret, tasks, outputs, batches, fileStore: files }
+  const withFiles: TaskApiParts['withFiles'] = (body, client) => fileInputs.resolved(body, orderFiles, client)
+  const served = { withFiles, images, storeImages, realtimeSecret, tasks, outputs, batches, fileStore: files }
   const checkBatch = (caller: Caller) => createUploadCheck({ caller, catalogue })
   const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles, checkBatch }
   return { files, outputs, tasks, webhooks, batches, sweepFiles: tokenFiles.sweep, routeParts }

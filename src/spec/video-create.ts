@@ -5,7 +5,7 @@ import { VideoRequest } from './video-request.ts'
 
 const ReferenceObject = Type.Object({
   image_url: text({ minLength: 1 }, 'An http(s) URL or a data URI.'),
-  file_id: text('Not supported: the gateway keeps no uploaded files.'),
+  file_id: text('The id of one of your files, an image or a video.'),
 })
 
 export const VideoCreate = Type.Object(

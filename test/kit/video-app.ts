@@ -87,7 +87,7 @@ export async function createVideoApp(server: Parameters<typeof configOf>[0] = {}
   const settings = config.server
   const requests = createRequests({ recorders: [createAccessLog({ log })], clock, log })
   const app = createApp({
-    routes: taskRoutes({ tasks, pipeline, outputs, settings, clock }),
+    routes: taskRoutes({ tasks, pipeline, outputs, withFiles: (body) => body, settings, clock }),
     authenticate(_, { request }) {
       const secret = presentedSecret(request)
       if (secret === undefined) throw new GatewayError('invalid_api_key', 'No token.')

@@ -12,7 +12,7 @@ import { CountRequest, MessagesError } from '../../protocols/messages/client/sch
 import { ResponsesRequest } from '../../protocols/responses/client/schema.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
-import { messagesFiles } from '../files/file-references.ts'
+import { contentgenCountFiles, messagesFiles } from '../files/file-references.ts'
 import type { Conversations } from './conversations.ts'
 import type { CountApi } from './count-tokens.ts'
 import { MODEL_PARAMETER } from './dialects/contentgen.ts'
@@ -67,6 +67,7 @@ export const contentgenCount: CountApi = {
     response: CountTokensAnswer,
     example: { contents: [{ role: 'user', parts: [{ text: 'What is Gatehouse?' }] }] },
   },
+  files: contentgenCountFiles,
   parse: (body, { params }) => parseContentgenCount(body, params.model ?? ''),
   encode: (tokens) => ({ totalTokens: tokens }),
   encodeError: contentgenErrorBody,

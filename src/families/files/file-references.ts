@@ -109,26 +109,58 @@ export const contentgenFiles = mapContents('contents', ['parts'], (part, at, dat
   return { ...rest, inlineData: { mimeType, data: base64, displayName } }
 })
 
-/** Images that are edited or varied: an id, `{ file_id }` or `{ image_url }` in place of a URL, alone or as items of a list. */
+/** Of a request for a count, which may hold the request that is counted. */
+export const contentgenCountFiles: MapFiles = (body, dataOf) => {
+  const mapped = contentgenFiles(body, dataOf)
+  if (!isRecord(mapped)) return mapped
+  const name = mapped.generateContentRequest === undefined ? 'generate_content_request' : 'generateContentRequest'
+  const inner = contentgenFiles(mapped[name], (id, param) => dataOf(id, `generateContentRequest.${param}`))
+  return inner === mapped[name] ? mapped : { ...mapped, [name]: inner }
+}
+
+type Medium = { what: string; fits(data: FileData): boolean }
+const IMAGE: Medium = { what: 'an image', fits: isImage }
+const VIDEO: Medium = { what: 'a video', fits: ({ content_type }) => content_type.startsWith('video/') }
+const EITHER: Medium = { what: 'an image or a video', fits: (data) => IMAGE.fits(data) || VIDEO.fits(data) }
+
+/** Members of a body that are media: an id, `{ file_id }` or `{ image_url }` in place of a URL, alone or as items of a list. */
+const mapMedia =
+  (media: Record<string, Medium>): MapFiles =>
+  (body, dataOf) => {
+    const mapOne = (value: unknown, at: string, { what, fits }: Medium): unknown => {
+      const { file_id, image_url } = isRecord(value) ? value : { file_id: value }
+      if (typeof image_url === 'string') return typeof file_id === 'string' ? value : image_url
+      if (typeof file_id !== 'string' || !isFileId(file_id)) return value
+      const param = isRecord(value) ? `${at}.file_id` : at
+      const data = dataOf(file_id, param)
+      if (data && !fits(data)) throw mustBe(what, param, data)
+      return data ? uriOf(data) : value
+    }
+    const mapMember = <T>(value: T, name: string, medium: Medium): T => {
+      const given = isRecord(value) ? value[name] : undefined
+      if (Array.isArray(given)) return mapList(value, name, (item, at) => mapOne(item, `${name}[${at}]`, medium))
+      const mapped = mapOne(given, name, medium)
+      return mapped === given ? value : { ...value, [name]: mapped }
+    }
+    return Object.entries(media).reduce((mapped, [name, medium]) => mapMember(mapped, name, medium), body)
+  }
+
+const mapEdited = mapMedia({ image: IMAGE, images: IMAGE, mask: IMAGE })
+
+/** Images that are edited or varied. */
 export const imageFiles: MapFiles = (body, dataOf) => {
-  const mapImage = (value: unknown, at: string): unknown => {
-    const { file_id, image_url } = isRecord(value) ? value : { file_id: value }
-    if (typeof image_url === 'string') return image_url
-    if (typeof file_id !== 'string' || !isFileId(file_id)) return value
-    const param = isRecord(value) ? `${at}.file_id` : at
-    const data = dataOf(file_id, param)
-    if (data && !isImage(data)) throw mustBe('an image', param, data)
-    return data ? uriOf(data) : value
-  }
-  const mapMember = <T>(value: T, name: string): T => {
-    const given = isRecord(value) ? value[name] : undefined
-    if (Array.isArray(given)) return mapList(value, name, (item, index) => mapImage(item, `${name}[${index}]`))
-    const mapped = mapImage(given, name)
-    return mapped === given ? value : { ...value, [name]: mapped }
-  }
-  const mapped = mapMember(mapMember(mapMember(body, 'image'), 'images'), 'mask')
+  const mapped = mapEdited(body, dataOf)
   // As JSON has the list; forms have "image".
   return isRecord(mapped) && mapped.image === undefined && Array.isArray(mapped.images)
     ? { ...mapped, image: mapped.images }
     : mapped
 }
+
+/** What a video or a 3D model is made of. */
+export const orderFiles = mapMedia({
+  image: IMAGE,
+  last_image: IMAGE,
+  images: IMAGE,
+  video: VIDEO,
+  input_reference: EITHER,
+})

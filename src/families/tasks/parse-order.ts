@@ -44,7 +44,7 @@ const withoutNulls = (object: object, known?: ReadonlySet<string>): Record<strin
 function withReference(request: VideoRequest, reference: NonNullable<VideoCreate['input_reference']>): VideoRequest {
   const { image_url, file_id } = typeof reference === 'string' ? { image_url: reference } : reference
   if (file_id !== undefined) {
-    const message = '"input_reference.file_id" is not supported: send the file itself in a form, or "image_url".'
+    const message = '"input_reference.file_id" must be the id of one of your files here, without "image_url".'
     throw new GatewayError('unsupported_parameter', message, { param: 'input_reference.file_id' })
   }
   if (image_url === undefined) {

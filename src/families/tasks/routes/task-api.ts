@@ -28,6 +28,8 @@ export type TaskApiParts = {
   tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter' | 'health'>
   pipeline: Pick<Pipeline, 'authorize'>
   outputs: Pick<Outputs, 'link' | 'verify' | 'open'>
+  /** An order with the data of the files of its caller that it names. */
+  withFiles(body: unknown, client: Pick<Context, 'caller' | 'hold'>): unknown
   /** Read at each request: a reload changes them. */
   settings: ServerSettings
   clock: Clock
@@ -70,7 +72,8 @@ export async function parseAndSubmit<F extends TaskFamily>(
   // A repeated order with a known key gets its task, whatever has become of the model.
   if (!context.request.headers.has('idempotency-key'))
     pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
-  return submitOrder(parts, context, { family, request: parse(bodyOf(posted, ORDER_FORM)) } as FamilyRequest)
+  const body = await parts.withFiles(bodyOf(posted, ORDER_FORM), context)
+  return submitOrder(parts, context, { family, request: parse(body) } as FamilyRequest)
 }
 
 /** The headers report its model, and whether it is to be retired. */
