@@ -44,7 +44,7 @@ const REST_MILLISECONDS = 5_000
 
 type Say = (text: string) => void
 const spawn = <Err extends 'inherit' | 'pipe'>(args: string[], stderr: Err) =>
-  Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...args], {
+  Bun.spawn([process.execPath, 'test', '--timeout', '120000', ...args], {
     cwd: ROOT,
     // A pipe takes the colours away.
     env: { ...process.env, ...(process.stderr.isTTY && { FORCE_COLOR: '1' }) },

@@ -158,7 +158,7 @@ async function run(files: string[]): Promise<Run> {
   const start = performance.now()
   // "./" names a file; without it a path would be a filter for every path that contains it.
   const paths = files.map((path) => `./${path}`)
-  const child = Bun.spawn([process.execPath, 'test', '--timeout', '30000', ...paths], {
+  const child = Bun.spawn([process.execPath, 'test', '--timeout', '120000', ...paths], {
     cwd: ROOT,
     stdin: 'ignore',
     stdout: 'pipe',

@@ -129,7 +129,7 @@ describe.each([
     const again = await serve({ ...other, environment: { ...other.environment, GATEHOUSE_DATA_DIR: 'restored' } })
     expect((await again.chat('sandbox/general')).status).toBe(200)
     await stop(again)
-  }, 60_000)
+  }, 120_000)
 })
 
 it('a store is copied from SQLite to PostgreSQL and back with the same ledger, and not while it is in use', async () => {
@@ -148,7 +148,7 @@ it('a store is copied from SQLite to PostgreSQL and back with the same ledger, a
   const back = ['store', 'copy', '--from', 'postgres', '--to', 'sqlite', '--data-dir', 'back']
   expect(JSON.parse(await succeed([...back, '--json'], both)).ledger).toEqual(copied.ledger)
   expect(await requestsIn(place, ['--data-dir', 'back'])).toBe(calls)
-}, 60_000)
+}, 120_000)
 
 describe('a process that is killed', () => {
   /** A store with a large file. */
@@ -176,7 +176,7 @@ describe('a process that is killed', () => {
     const path = join(place.directory, 'store.backup')
     if (!existsSync(path)) await succeed(['backup', 'store.backup'], place)
     await succeed(['restore', 'store.backup', '--check'], place)
-  }, 60_000)
+  }, 120_000)
 
   it('while it restores leaves no store, or a whole one', async () => {
     const place = await filled()
@@ -190,7 +190,7 @@ describe('a process that is killed', () => {
     const store = await openStore({ url: `sqlite:${join(directory, 'gatehouse.db')}` })
     expect((await store.tokens.list()).length).toBe(200)
     await store.close()
-  }, 60_000)
+  }, 120_000)
 
   it('while it restores into PostgreSQL leaves an empty database, or a whole one', async () => {
     const place = await filled()
@@ -205,5 +205,5 @@ describe('a process that is killed', () => {
     const store = await openStore({ url })
     expect((await store.tokens.list()).length).toBe(200)
     await store.close()
-  }, 60_000)
+  }, 120_000)
 })

@@ -389,7 +389,7 @@ test('GATEHOUSE_DATABASE_URL selects the store of tasks and tokens', async () =>
   } finally {
     await engine.cleanup()
   }
-}, 60_000)
+}, 120_000)
 
 describe('token webhook-secret', () => {
   test('prints only the signing secret on standard output', async () => {

@@ -66,7 +66,7 @@ describe.each(CLICKHOUSE_ENGINES)('with $name', ({ isCurrent, start }) => {
   let engine: Awaited<ReturnType<typeof start>>
   beforeAll(async () => {
     engine = await start()
-  }, 60_000)
+  }, 120_000)
   afterAll(() => engine.stop())
 
   /** Older servers know neither these types nor these indexes, so the table is made for them. */
@@ -113,7 +113,7 @@ describe.each(CLICKHOUSE_ENGINES)('with $name', ({ isCurrent, start }) => {
     const ids = [7, 8, 299, 1_000]
     const byId = (found: RequestRow[]) => found.sort((a, b) => a.row_id - b.row_id)
     expect(byId(await log.find(ids))).toEqual(byId(await store.requestLog.find(ids)))
-  }, 60_000)
+  }, 120_000)
 
   it('sums usage of each row once', async () => {
     if (!isCurrent) return
@@ -126,7 +126,7 @@ describe.each(CLICKHOUSE_ENGINES)('with $name', ({ isCurrent, start }) => {
     const cost = rows.reduce((sum, row) => sum + (row.cost ?? 0), 0) / 1e9
     const tokens = rows.reduce((sum, { detail }) => sum + (detail.units?.input_tokens ?? 0), 0)
     expect(sums).toEqual({ requests: ROWS, tokens, cost: expect.closeTo(cost, 6) })
-  }, 60_000)
+  }, 120_000)
 
   it('refuses rows for good where it will never take them, and no others', async () => {
     const { log } = await logOf('refused')
@@ -136,7 +136,7 @@ describe.each(CLICKHOUSE_ENGINES)('with $name', ({ isCurrent, start }) => {
     const missing = createClickHouseLog({ ...settings, table: 'missing', create: false })
     await expect(missing.append([requestRow()], never)).rejects.toThrow(/ClickHouse answered \d+, code 60\./)
     await expect(missing.search({ filter: {}, limit: 1 })).rejects.toMatchObject({ code: 'storage_unavailable' })
-  }, 60_000)
+  }, 120_000)
 
   it('is searched by the admin API, with rows that the store does not have', async () => {
     const { settings } = await logOf('served')
@@ -154,7 +154,7 @@ describe.each(CLICKHOUSE_ENGINES)('with $name', ({ isCurrent, start }) => {
     const { data } = await read('/admin/v1/requests?model=sandbox/moderation')
     expect(data.map(({ request_id }) => request_id).sort()).toEqual(['first', 'second'])
     expect(await read(`/admin/v1/requests/${data[0]?.id}`)).toMatchObject({ request_id: data[0]?.request_id as string })
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('a sink of ClickHouse', () => {

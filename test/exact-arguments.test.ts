@@ -235,7 +235,7 @@ describe('the arguments of a tool', () => {
           }),
           { seed: SEED, numRuns: RUNS },
         )
-      }, 30_000)
+      }, 120_000)
     }
   }
 })

@@ -193,7 +193,7 @@ describe('the executable', () => {
     expect((await chat('All of Project Orion')).status).toBe(400)
     expect((await chat('Write to ada@example.com')).status).toBe(200)
     expect(await ended(tools)).toBe(0)
-  }, 60_000)
+  }, 120_000)
 
   it('checks a large configuration in a worker thread', async () => {
     const text = `providers: {}\n${'# a comment\n'.repeat(2_000)}`

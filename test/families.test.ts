@@ -165,7 +165,7 @@ describe('the sandbox', () => {
         expect(holds(task ? await ended(gateway, task, body) : body)).toBeTruthy()
       }
     },
-    30_000,
+    120_000,
   )
 
   test('rejects a request of a family that the model does not declare', async () => {

@@ -218,5 +218,5 @@ describe('a process that is killed while it spools', () => {
     expect(confirmed.filter((entry_id) => !stored.has(entry_id))).toEqual([])
     expect(await store.ledger.differences(EVERYTHING)).toEqual([])
     await store.close()
-  }, 60_000)
+  }, 120_000)
 })

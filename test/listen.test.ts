@@ -203,7 +203,7 @@ describe('a connection', () => {
     expect(silent.socket.destroyed).toBe(false)
     answer()
     await silent.until(hasResponses(1))
-  }, 15_000)
+  }, 120_000)
 
   test('is closed when it is idle even while the body of a refused request drips in', async () => {
     const { server } = await start({ idle_seconds: 1 })
@@ -212,7 +212,7 @@ describe('a connection', () => {
     const dripping = setInterval(() => wire.send('x'), 100)
     expect(statusOf(await wire.closed)).toBe(404)
     clearInterval(dripping)
-  }, 15_000)
+  }, 120_000)
 })
 
 describe('a request that is not HTTP', () => {

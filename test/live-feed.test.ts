@@ -97,7 +97,7 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
     expect(again.seen.every(({ type }) => type === 'request')).toBe(true)
     expect(ids(again).filter((one) => ids(events).includes(one))).toEqual([])
     await again.stop()
-  }, 30_000)
+  }, 120_000)
 
   /** Follows at one process until it has read an event of it, and returns the place after that. */
   async function leave(gateway: AdminGateway, ...all: AdminGateway[]): Promise<string> {
@@ -124,7 +124,7 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
       ['request', 'later'],
     ])
     await again.stop()
-  }, 30_000)
+  }, 120_000)
 
   it('are found at another process after theirs has stopped', async () => {
     await engine.open()
@@ -139,7 +139,7 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
     for (let turn = 0; turn < 60; turn++) there.clock.advance(100)
     expect(again.seen.map(({ type, data }) => [type, data.request_id])).toEqual([['request', 'missed']])
     await again.stop()
-  }, 30_000)
+  }, 120_000)
 
   it('are said to be missing where the process in which they happened is gone', async () => {
     await engine.open()
@@ -150,7 +150,7 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
     await until(() => again.seen.length > 0, there)
     expect(again.seen[0]).toMatchObject({ type: 'dropped', data: { events: null } })
     await again.stop()
-  }, 30_000)
+  }, 120_000)
 
   it('are not stored while they are followed in the process in which they happen only', async () => {
     await engine.open()
@@ -161,7 +161,7 @@ describe.each(ENGINES.filter(({ url }) => url))('live events of two processes, o
     closing.push(() => store.close())
     const rows = await store.live.after(0, 100)
     expect(rows.filter(({ type }) => type !== 'gap')).toEqual([])
-  }, 30_000)
+  }, 120_000)
 })
 
 describe('live events', () => {

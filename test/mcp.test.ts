@@ -72,7 +72,7 @@ describe.each([CURRENT, BEFORE] as const)('/mcp with protocol %s', (version) => 
     )
     await expect(calling).rejects.toBeDefined()
     expect(seen).toEqual([0.1])
-  }, 20_000)
+  }, 120_000)
 
   it('reads resources and prompts, and completes arguments', async () => {
     await using client = await mcpClient(gateway, { version })

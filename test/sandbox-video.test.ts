@@ -144,7 +144,7 @@ describe('a video of the sandbox', () => {
     expect(shares).toEqual(shares.toSorted((one, other) => one - other))
     expect(new Set(shares).size).toBeGreaterThan(3)
     expect(Math.max(...shares)).toBeLessThanOrEqual(99)
-  }, 30_000)
+  }, 120_000)
 
   test.if(ffmpeg !== undefined)(
     'is the same in its measures where the machine has an ffmpeg',
@@ -159,7 +159,7 @@ describe('a video of the sandbox', () => {
       expect(audio?.seconds).toBeWithin(3.99, 4.03)
       expect(tags).toMatchObject({ title: 'A river; "quoted" = \\ %', comment: 'Gatehouse sandbox: simulated' })
     },
-    30_000,
+    120_000,
   )
 
   test.each([

@@ -270,4 +270,4 @@ test('a gateway behind a gateway generates a video', async () => {
   const bytes = new Uint8Array(await (await fetch(link)).arrayBuffer())
   expect(Buffer.from(bytes.subarray(4, 8)).toString()).toBe('ftyp')
   expect(bytes.length).toBeGreaterThan(1_000)
-}, 60_000)
+}, 120_000)

@@ -100,7 +100,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('a task w
     expect(files.copied.slice(before).map(({ key }) => key)).toEqual([`${id}/1.mp4`])
     expect(acme.calls).toHaveLength(1)
     expect(await gateway.store.usage.list({ limit: 5 })).toMatchObject([{ requests: 1, errors: 0 }])
-  }, 60_000)
+  }, 120_000)
 
   test('is resumed by only one of two operators, and not by one who read it before it changed', async () => {
     await engine.cleanup()
@@ -116,7 +116,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('a task w
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
     expect(await resume(store, gateway.clock, failed)).toBe(false)
     expect(endOf(await gateway.read(id))).toBe('SUCCESS')
-  }, 60_000)
+  }, 120_000)
 
   test('is not reopened if it was deleted, has succeeded or has not ended', async () => {
     await engine.cleanup()
@@ -132,7 +132,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('a task w
     const waiting = await gateway.read(under_way)
     expect(await store.tasks.reopen(waiting, { ...reopeningOf(failed), due_ms: 1, deadline_at: 1 })).toBe(false)
     expect(await gateway.read(under_way)).toEqual(waiting)
-  }, 60_000)
+  }, 120_000)
 })
 
 function reopeningOf(task: Task) {
@@ -317,5 +317,5 @@ describe.each(CRASH_POINTS)('a process that dies at "%s"', (point) => {
     expect(acme.calls).toHaveLength(1)
     const usage = await first.store.usage.list({ limit: 9 })
     expect([usage.reduce((n, row) => n + row.requests, 0), usage.reduce((n, row) => n + row.errors, 0)]).toEqual([1, 0])
-  }, 60_000)
+  }, 120_000)
 })

@@ -67,7 +67,7 @@ describe('calls', () => {
       expect(rss_mb).toBeLessThan(150)
       expect(logged).not.toContain('unhandled')
     },
-    60_000,
+    120_000,
   )
 })
 
@@ -104,5 +104,5 @@ describe('a stop', () => {
     gateway.kill('SIGTERM')
     expect(await gateway.exited).toBe(0)
     expect(otlp.spans.map(({ name }) => name)).toContain('POST /v1/moderations')
-  }, 30_000)
+  }, 120_000)
 })

@@ -222,7 +222,7 @@ describe('a translated conversation', () => {
         }),
         { seed: SEED, numRuns: RUNS },
       )
-    }, 60_000)
+    }, 120_000)
   }
 })
 
@@ -401,7 +401,7 @@ describe('a translated response', () => {
           }),
           { seed: SEED, numRuns: RUNS },
         )
-      }, 60_000)
+      }, 120_000)
     }
   }
 })

@@ -198,7 +198,7 @@ test('the table of the manual shows the measured handling', async () => {
   const [head, tail] = [page.slice(0, page.indexOf(START)), page.slice(page.indexOf(END) + END.length)]
   if (process.env.GATEHOUSE_WRITE_TABLES) writeFileSync(PAGE, head + generated + tail)
   expect(readFileSync(PAGE, 'utf8')).toBe(head + generated + tail)
-}, 60_000)
+}, 120_000)
 
 /** The kinds with this handling, or all kinds except the others, whichever is shorter. */
 function kindsWith(mapping: FieldHandling, handlings: { kind: ProviderKind; mapping: FieldHandling }[]): string {

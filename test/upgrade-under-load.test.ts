@@ -137,7 +137,7 @@ for (const [engine, locate] of PLACES) {
         await stop(older)
         await stop(newer)
         await expectEntries(calls + 1, place)
-      }, 60_000)
+      }, 120_000)
     }
 
     it('this build serves while its database is migrated to the next schema, and again after a return to it', async () => {
@@ -162,6 +162,6 @@ for (const [engine, locate] of PLACES) {
       expect((await again.chat('sandbox/general')).status).toBe(200)
       await stop(again)
       await expectEntries(calls + 1, place)
-    }, 60_000)
+    }, 120_000)
   })
 }

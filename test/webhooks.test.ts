@@ -263,7 +263,7 @@ describe('attempts', () => {
     expect(await store.webhooks.earliest()).toBe(null)
     log.flush()
     expect(logged).toContain('"event":"webhook given up"')
-  }, 30_000)
+  }, 120_000)
 
   test('stop after a success', async () => {
     let answers = [503, 200]

@@ -253,7 +253,7 @@ describe('a gateway with two workers', () => {
     expect(after.filter((pid) => before.includes(pid))).toEqual([])
     // What the old ones have counted is kept.
     expect(callsIn(await gateway.get('/metrics'))).toBe(answered)
-  }, 30_000)
+  }, 120_000)
 
   it('goes on with the old worker where a new one does not start', async () => {
     const gateway = await start(newVendor())

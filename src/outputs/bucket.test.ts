@@ -263,4 +263,4 @@ test('stores the bytes of a source that frees each piece with the next one', asy
   const found = new Bun.CryptoHasher('sha256')
   for await (const piece of (await files.open('freed'))?.body() ?? []) found.update(piece)
   expect(found.digest('hex')).toBe(hash.digest('hex'))
-}, 60_000)
+}, 120_000)

@@ -249,7 +249,7 @@ describe('several processes', () => {
     expect(answers.map(({ error, exit }) => ({ error, exit }))).toEqual(answers.map(() => ({ error: '', exit: 0 })))
     expect(answers.map(({ out }) => out).sort()).toEqual(['false', 'false', 'false', 'false', 'false', 'true'])
     expect(await (await open(path)).tokens.list()).toHaveLength(1)
-  }, 20_000)
+  }, 120_000)
 
   test("wait for each other's writes without blocking their event loop", async () => {
     const path = join(await freshDirectory(), 'gatehouse.db')

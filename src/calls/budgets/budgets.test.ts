@@ -593,5 +593,5 @@ describe('several processes on one store', () => {
       }),
       { numRuns: 300 },
     )
-  }, 60_000)
+  }, 120_000)
 })

@@ -213,7 +213,7 @@ for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
         await expect(restoreBackup({ path, url: target, outputs: undefined })).rejects.toThrow(/exists|already/)
       }
       expect(readdirSync(directory).filter((one) => /writing|restoring|filling/.test(one))).toEqual([])
-    }, 30_000)
+    }, 120_000)
 
     test('has the rows of one moment, while others are added', async () => {
       const store = await openNew()
@@ -232,7 +232,7 @@ for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
       const target = `sqlite:${join(directory, 'new/gatehouse.db')}`
       await restoreBackup({ path: parts(url()).path, url: target, outputs: undefined })
       expect((await (await open(target)).tasks.list({ limit: 1 })).length).toBe(1)
-    }, 30_000)
+    }, 120_000)
 
     test('is copied into the other engine, with equal ledgers, unless it is in use', async () => {
       const store = await openNew()
@@ -244,7 +244,7 @@ for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
       expect(rows.tokens).toBe(250)
       expect(ledger).toEqual({ entries: 0, amount: 0n, cost: 0n, differences: 0 })
       await expectRestored(target)
-    }, 30_000)
+    }, 120_000)
   })
 }
 

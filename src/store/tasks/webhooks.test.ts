@@ -34,7 +34,7 @@ describe.each(ENGINES.map((engine) => [engine.name, engine] as const))('%s', (_,
   beforeEach(async () => {
     await engine.cleanup()
     store = await engine.open()
-  }, 60_000)
+  }, 120_000)
   afterAll(() => engine.cleanup())
 
   const add = (number: number) =>
