@@ -179,6 +179,54 @@ describe('a session of the Realtime API', () => {
   })
 
   it.each([
+    ['at the price of its model', { input: 2.5, input_audio: 6, output: 10 }, 4 * 2.5 + 96 * 6 + 20 * 10],
+    ['by the minute', { audio_minute: 0.06 }, 2.5 * 1_000],
+    ['at the prices of the session where the catalogue has none', undefined, 4 * 4 + 96 * 32 + 20 * 16],
+  ])('charges what another model has transcribed once, %s', async (_, prices, micros) => {
+    const tokens = {
+      type: 'tokens',
+      total_tokens: 120,
+      input_tokens: 100,
+      output_tokens: 20,
+      input_token_details: { text_tokens: 4, audio_tokens: 96 },
+    }
+    const usage = prices && 'audio_minute' in prices ? { type: 'duration', seconds: 2.5 } : tokens
+    const heard = (item_id: string, counted?: object) =>
+      JSON.stringify({
+        type: 'conversation.item.input_audio_transcription.completed',
+        item_id,
+        content_index: 0,
+        transcript: 'Hi.',
+        usage: counted,
+      })
+    const vendor = startVendor((event, socket) => {
+      if (event.type !== 'session.update') return answering(event, socket)
+      socket.send(JSON.stringify({ type: 'session.updated', session: event.session }))
+      for (const text of [heard('i1', usage), heard('i1', usage), heard('i2')]) socket.send(text)
+    })
+    const models = {
+      'v/gpt-realtime': { prices: PRICES },
+      ...(prices && { 'v/scribe': { prices, families: ['audio-transcription'] } }),
+    }
+    const port = await open(openaiWith(vendor.origin, { models }))
+    const client = await session(port, 'v/gpt-realtime')
+    client.send({ type: 'session.update', session: { audio: { input: { transcription: { model: 'scribe' } } } } })
+    client.send(ASK)
+    await client.next(isA('response.done'))
+    const response = 50 * 1 + 130 * 32 + 20 * 4 + 90 * 64 + 10 * 16
+    const requests = async () =>
+      (await port.gateway.instance.usage({ limit: 9 })).reduce((sum, row) => sum + row.requests, 0)
+    while ((await requests()) < 2) await new Promise(setImmediate)
+    expect(await requests()).toBe(2)
+    const { data } = (await (await port.gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
+    const costs = data.map(({ model, cost }) => [model, Math.round(Number(cost) * 1e6)])
+    expect(Object.fromEntries(costs)).toEqual({
+      'v/gpt-realtime': response + (prices ? 0 : micros),
+      ...(prices && { 'v/scribe': micros }),
+    })
+  })
+
+  it.each([
     ['no model', '/realtime', 400],
     ['an unknown model', '/realtime?model=v/none', 404],
     ['a model of another family', '/realtime?model=sandbox/general', 400],

@@ -3,7 +3,7 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { RealtimeApi } from '../../providers/realtime.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
-import type { Delivered } from './realtime.ts'
+import type { Delivered, InputTranscription } from './realtime.ts'
 
 /** What a session is about, as its events name it. */
 type SessionNames = {
@@ -22,7 +22,7 @@ type ClientEvent = { text: string; begins: boolean; event_id?: string; max_outpu
  * `id`: of the response that it concerns. `ends`: with what the provider has counted for it. `refuses`: the id of the client's
  * event that the provider has refused.
  */
-type ProviderEvent = {
+type ProviderEvent = InputTranscription & {
   refuses?: string
   text: string
   id?: string
@@ -70,9 +70,13 @@ const OPENAI: RealtimeEvents = {
     switch (type) {
       case 'session.created':
       case 'session.updated': {
-        const { session } = event
-        return { text: isRecord(session) && session.model !== undefined ? withModel(event, session, model) : text }
+        const session = recordOf(event.session)
+        const { transcription = session.input_audio_transcription } = recordOf(recordOf(session.audio).input)
+        const transcriber = textOf(recordOf(transcription).model)
+        return { text: session.model === undefined ? text : withModel(event, session, model), transcriber }
       }
+      case 'conversation.item.input_audio_transcription.completed':
+        return { text, transcribed: transcribedIn(event) }
       case 'error':
         return { text, refuses: textOf(recordOf(event.error).event_id) }
       case 'response.created':
@@ -181,6 +185,20 @@ function openaiUnits(given: unknown): Units | undefined {
     output_audio_tokens: countOf(output.audio_tokens),
     requests: 1,
   }
+}
+
+/** https://platform.openai.com/docs/api-reference/realtime-server-events/conversation/item/input_audio_transcription/completed */
+function transcribedIn({ item_id, content_index, usage }: JsonRecord): InputTranscription['transcribed'] {
+  if (!isRecord(usage)) return undefined
+  const { seconds } = usage
+  const units: Units = {
+    input_tokens: countOf(usage.input_tokens),
+    output_tokens: countOf(usage.output_tokens),
+    input_audio_tokens: countOf(recordOf(usage.input_token_details).audio_tokens),
+    ...(typeof seconds === 'number' && { audio_seconds: Math.max(0, seconds) }),
+    requests: 1,
+  }
+  return { id: `${item_id}/${content_index}`, units }
 }
 
 /** PCM with 24,000 samples of two bytes a second; 25 tokens a second. */

@@ -3,6 +3,7 @@ import type { Call, Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
 import type { Clock } from '../../kit/clock.ts'
+import type { Catalogue } from '../../models/catalogue.ts'
 import type { Target } from '../../providers/provider.ts'
 import type { RealtimeApi, RealtimeConnection, RealtimeListener } from '../../providers/realtime.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -11,6 +12,14 @@ import { NO_UNITS, type Units } from '../../spec/usage.ts'
 
 /** What a response has delivered so far. */
 export type Delivered = { characters?: number; audio_tokens?: number }
+
+/** What an event tells of a model besides that of the session, which transcribes the input. */
+export type InputTranscription = {
+  /** The provider's name of that model; empty: there is none. */
+  transcriber?: string
+  /** By the part of its item, with what the provider has counted. */
+  transcribed?: { id: string; units: Units } | undefined
+}
 
 type TurnMeter = Meter<Units> & {
   delivered(part: Delivered): void
@@ -62,6 +71,16 @@ export function createRealtime({ is_admitted }: { is_admitted: boolean }): Realt
     },
   }
 }
+
+/** Input that a model besides that of the session has transcribed already: only its price is that of a transcription. */
+export const createTranscribed = (): RealtimeFamily => ({
+  ...createRealtime({ is_admitted: false }),
+  endpoint: () => 'audio-transcription',
+  fit: ({ targets }, turn) => ({
+    ...turn,
+    target: targets.find(({ provider }) => provider.id === turn.target.provider.id) ?? turn.target,
+  }),
+})
 
 /** All of it may be audio. */
 const unitsOf = (input_tokens: number, output_tokens: number): Units => ({
@@ -142,8 +161,9 @@ export type TurnStart = {
 
 export type TurnParts = {
   pipeline: Pipeline
-  /** Of responses that are admitted, and of those that the provider begins although they are refused. */
-  families: { admitted: RealtimeFamily; refused: RealtimeFamily }
+  catalogue: Pick<Catalogue, 'serving'>
+  /** Of responses that are admitted, of those that the provider begins although they are refused, and of transcribed input. */
+  families: { admitted: RealtimeFamily; refused: RealtimeFamily; transcribed: RealtimeFamily }
   /** The caller that a token makes now; undefined: it was revoked. */
   callerOf(token_id: string): Promise<Caller | undefined>
   clock: Clock
@@ -152,16 +172,21 @@ export type TurnParts = {
 }
 
 type Turns = {
-  begin(kind: keyof TurnParts['families'], turn: Omit<Turn, 'onAdmitted' | 'ended'>): OpenTurn
+  begin(kind: 'admitted' | 'refused', turn: Omit<Turn, 'onAdmitted' | 'ended'>): OpenTurn
+  /** Records input that was transcribed once, at the price of its model where the catalogue has it, else of the session's. */
+  addTranscription(transcription: InputTranscription, session: Pick<Turn, 'model' | 'target'>): void
 }
 
-export function createTurns({ pipeline, families, callerOf, clock, connection_id, start }: TurnParts): Turns {
+export function createTurns({ pipeline, catalogue, families, callerOf, clock, ...session }: TurnParts): Turns {
+  const { connection_id, start } = session
   let count = 0
+  const transcribed = new Set<string>()
+  let transcriber = ''
 
   async function send(kind: keyof TurnParts['families'], turn: Turn): Promise<void> {
     // Its limits, and whether it is valid at all, may have changed since the session was opened. What is refused and used
     // nevertheless is recorded for it also where it was revoked.
-    const caller = (await callerOf(start.caller.token_id)) ?? (kind === 'refused' ? start.caller : undefined)
+    const caller = (await callerOf(start.caller.token_id)) ?? (kind === 'admitted' ? undefined : start.caller)
     if (!caller) throw new GatewayError('invalid_api_key', 'The token is not valid any more.')
     count++
     const call: Call = {
@@ -177,6 +202,26 @@ export function createTurns({ pipeline, families, callerOf, clock, connection_id
   }
 
   return {
+    addTranscription(transcription, { model, target }) {
+      transcriber = transcription.transcriber || transcriber
+      const { id, units } = transcription.transcribed ?? {}
+      if (id === undefined || transcribed.has(id)) return
+      transcribed.add(id)
+      const meter = createTurnMeter()
+      meter.reported(units)
+      const ended = Promise.resolve()
+      const own = catalogue.serving(`${target.provider.id}/${transcriber}`, 'audio-transcription')?.id
+      const turn = {
+        model: own ?? model,
+        target,
+        meter,
+        earlier_tokens: 0,
+        max_output_tokens: 0,
+        onAdmitted() {},
+        ended,
+      }
+      send(own === undefined ? 'refused' : 'transcribed', turn).catch(() => {}) // its failure is logged with the call
+    },
     begin(kind, parts) {
       const admitted = Promise.withResolvers<void>()
       const ended = Promise.withResolvers<void>()

@@ -22,12 +22,13 @@ import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS } from '../../../spec/error-lists.ts'
 import { ClientSecretAnswer, ClientSecretRequest } from '../../../spec/realtime-request.ts'
 import type { Caller } from '../../../spec/token.ts'
-import { createRealtime } from '../realtime.ts'
+import { createRealtime, createTranscribed } from '../realtime.ts'
 import { eventsOf } from '../realtime-events.ts'
 import { createSession, type SessionParts, type SessionStart } from './session-socket.ts'
 
 export type RealtimeRouteParts = {
   pipeline: Pipeline
+  catalogue: SessionParts['catalogue']
   tokens: { callerOf(token_id: string): Promise<Caller | undefined> }
   /** Admits a request as one of a caller that the app has not authenticated. */
   enterAs(context: Context, caller: Caller): void
@@ -55,7 +56,11 @@ const SOCKET_ERRORS: ErrorCode[] = [
 export function realtimeRoutes(given: RealtimeRouteParts): Route[] {
   const now = () => unixSeconds(given.clock)
   const secrets = createClientSecrets({ master: given.realtimeSecret, now })
-  const families = { admitted: createRealtime({ is_admitted: true }), refused: createRealtime({ is_admitted: false }) }
+  const families = {
+    admitted: createRealtime({ is_admitted: true }),
+    refused: createRealtime({ is_admitted: false }),
+    transcribed: createTranscribed(),
+  }
   const parts = { ...given, secrets, families }
   return [
     openaiRoute(parts),

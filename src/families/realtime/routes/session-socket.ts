@@ -236,8 +236,10 @@ export function createSession(
     activeAt = clock.steady()
     const event = parseJson(text)
     if (!isRecord(event)) return // no event of either API
-    const { id, begins, delivers, ends, refuses, text: sent } = events.ofProvider(event, text, names())
+    const read = events.ofProvider(event, text, names())
+    const { id, begins, delivers, ends, refuses } = read
     if (refuses) requested.refuse(refuses)
+    if (target) turns.addTranscription(read, { model: model ?? '', target })
     if (id !== undefined) {
       if (begins && !running.has(id)) {
         running.set(id, requested.next() ?? adopt(id))
@@ -252,7 +254,7 @@ export function createSession(
         running.delete(id)
       }
     }
-    send(sent)
+    send(read.text)
     if (openTurns() > 0) return
     if (!isOpen) disconnect()
     else if (stopping) end(stopping, CLOSE.goingAway)
@@ -272,15 +274,14 @@ export function createSession(
     }
     if (!connection && !isConnecting) void connect()
     if (!isOpen) return
-    const { event_id } = event
     waiting.add(data.length, () => {
       try {
         const read = events.ofClient(event, data, names())
-        if (read.begins) return request(read, event_id)
+        if (read.begins) return request(read, event.event_id)
         max_output_tokens = read.max_output_tokens ?? max_output_tokens
         forward(read.text)
       } catch (thrown) {
-        sendError(asGatewayError(thrown, { log, request_id: connection_id }), event_id)
+        sendError(asGatewayError(thrown, { log, request_id: connection_id }), event.event_id)
       }
     })
   }
