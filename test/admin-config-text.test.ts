@@ -82,6 +82,24 @@ describe('a configuration of the history', () => {
   })
 })
 
+describe('an earlier configuration, while the present file is broken', () => {
+  it('names the file that its masks are of, and replaces it with its secrets written anew', async () => {
+    const { gateway, file, shown, apply, history } = await start()
+    const [first] = await history()
+    writeFileSync(file, 'providers: [')
+    const present = await shown()
+    expect(present.text).toBeNull()
+    const earlier = await gateway.read<{ text: string; base: string }>(`/config/history/${first?.version_id}`)
+    expect(earlier).toMatchObject({ text: TEXT.replace('sk-literal-0123456789', "'***99999'"), base: present.version })
+    expect(await refusal(await apply(earlier.text, earlier.base))).toEqual([400, 'invalid_value'])
+    const response = await apply(earlier.text.replace("'***99999'", 'sk-anew-0123456789'), earlier.base)
+    expect([response.status, readFileSync(file, 'utf8')]).toEqual([
+      200,
+      TEXT.replace('sk-literal-0123456789', 'sk-anew-0123456789'),
+    ])
+  })
+})
+
 describe.each(ENGINES)('the history of configurations, on $name', (engine) => {
   it('has the first one and each that was applied, with who did it, and no secret', async () => {
     closing.push(engine.cleanup)

@@ -512,6 +512,7 @@ export type ConfigurationVersionText = {
   version: string
   changes: (SettingChange)[]
   text: string
+  base: string
 }
 
 export type ContentsPart = {

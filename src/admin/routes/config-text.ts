@@ -33,7 +33,13 @@ const VersionFields = {
 }
 const Version = Type.Object(VersionFields, { title: 'ConfigurationVersion' })
 const VersionText = Type.Object(
-  { ...VersionFields, text: Type.String({ description: 'With masks.' }) },
+  {
+    ...VersionFields,
+    text: Type.String({ description: 'With masks.' }),
+    base: Type.String({
+      description: 'The `version` of the present file, whose masks these are: to be sent with the text.',
+    }),
+  },
   { title: 'ConfigurationVersionText' },
 )
 
@@ -47,8 +53,8 @@ export function configTextRoutes({ configVersions, source }: ConfigTextParts): R
     const version = await configVersions.find(version_id)
     if (!version) throw noSuch('configuration', version_id)
     const { masked, version: base } = presentText(source.path)
-    if (base === version.hash) return Response.json({ ...view(version), text: version.text })
-    return Response.json({ ...view(version), text: masking().renumberMasks(version.text, masked?.values ?? []) })
+    const text = base === version.hash ? version.text : masking().renumberMasks(version.text, masked?.values ?? [])
+    return Response.json({ ...view(version), text, base })
   }
 
   const schema = compressedPage(configJsonSchemaText, 'application/json')

@@ -1,7 +1,7 @@
 /** The configuration file in an editor: checked, compared with what is in force, and applied. Secrets are masks, which stay. */
 import { useState } from 'react'
 import { useAct, useApi } from '../../api/hooks.ts'
-import type { ConfigurationText, ConfigurationValidation } from '../../api/types.ts'
+import type { ConfigurationText, ConfigurationValidation, ConfigurationVersionText } from '../../api/types.ts'
 import { text as inAddress } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
@@ -19,9 +19,10 @@ const CRUMBS = [{ to: '/config', label: 'Configuration' }]
 
 export function EditorPage() {
   const file = useApi('GET /admin/v1/config/text', {})
-  const [{ version }] = useAddress({ version: inAddress() })
+  const [{ version }, change] = useAddress({ version: inAddress() })
   const params = { version_id: version }
   const earlier = useApi('GET /admin/v1/config/history/{version_id}', { params }, { enabled: version !== '' })
+  const parts = { reload: () => void file.refetch(), onLeave: () => change({ version: '' }) }
   return (
     <>
       <PageHead
@@ -32,20 +33,17 @@ export function EditorPage() {
       />
       <Loaded query={file} lines={12}>
         {(data) =>
-          data.text === null ? (
-            <Empty icon="config" title="There is no file to edit">
-              The gateway runs without a configuration file, or the file cannot be read: {data.file}
-            </Empty>
-          ) : version === '' ? (
-            <Editor key={data.version} file={data} text={data.text} />
+          version === '' ? (
+            <Editor key="present" file={data} {...parts} />
           ) : (
             <Loaded query={earlier} lines={12}>
-              {({ text, at }) => (
+              {(restored) => (
                 <>
                   <p className="soft config-restored">
-                    The text of <Time at={at} />. Nothing changes before you apply it.
+                    The text of <Time at={restored.at} />. Nothing changes before you apply it.
+                    {data.text === null && ' The present file is not valid: write secrets (***99999) anew.'}
                   </p>
-                  <Editor key={`${data.version} ${version}`} file={data} text={data.text as string} restored={text} />
+                  <Editor key={version} file={data} restored={restored} {...parts} />
                 </>
               )}
             </Loaded>
@@ -58,23 +56,32 @@ export function EditorPage() {
 
 type EditorProps = {
   file: ConfigurationText
-  text: string
-  /** An earlier text to begin with. */
-  restored?: string
+  /** An earlier configuration to begin with. */
+  restored?: ConfigurationVersionText
+  /** Reads the file again. */
+  reload(): void
+  /** Leaves the earlier configuration for the present file. */
+  onLeave(): void
 }
 
-function Editor({ file, text: present, restored = present }: EditorProps) {
-  const [text, setText] = useState(restored)
+/** The draft stays when the file changes meanwhile; `base` is the file that it was made of. */
+function Editor({ file, restored, reload, onLeave }: EditorProps) {
+  const [base, setBase] = useState({ text: file.text ?? '', version: restored?.base ?? file.version })
+  const [text, setText] = useState(restored?.text ?? base.text)
   const [isAsking, setAsking] = useState(false)
   const schema = useApi('GET /admin/v1/config/schema', {})
-  const body = { text, base: file.version }
   const check = useAct('POST /admin/v1/config/validate', { showsError: true })
   const compare = useAct('POST /admin/v1/config/diff', { showsError: true })
   const apply = useAct('POST /admin/v1/config/apply', {
     changes: ['GET /admin/v1/config', 'GET /admin/v1/providers', 'GET /admin/v1/models'],
     done: ({ needs_restart }) =>
       needs_restart.length === 0 ? 'The configuration is in force' : 'Applied; some settings wait for the next start',
-    onDone: () => setAsking(false),
+    onDone() {
+      setAsking(false)
+      check.reset()
+      compare.reset()
+      if (restored) onLeave()
+    },
     showsError: true,
   })
   const edit = (changed: string) => {
@@ -83,27 +90,73 @@ function Editor({ file, text: present, restored = present }: EditorProps) {
     compare.reset()
     apply.reset()
   }
-  /** Compared only where it is valid. */
-  const review = async () => {
-    compare.reset()
-    const { valid } = await check.mutateAsync({ body }).catch(() => ({ valid: false }))
-    if (valid) compare.mutate({ body })
+  const isChanged = text !== base.text
+  const isFileOther = file.version !== base.version
+  const present = { text: file.text ?? '', version: file.version }
+  const take = () => {
+    setBase(present)
+    edit(present.text)
   }
-  const isChanged = text !== present
+  if (isFileOther && (!isChanged || apply.isSuccess)) {
+    setBase(present)
+    setText(present.text)
+  }
+  /** Compared only where it is valid. */
+  const review = async (version: string) => {
+    const body = { text, base: version }
+    compare.reset()
+    apply.reset()
+    try {
+      const { valid } = await check.mutateAsync({ body })
+      if (valid) await compare.mutateAsync({ body })
+    } catch {
+      // The page shows it; the file may be another one by now.
+      reload()
+    }
+  }
+  const rebase = () => {
+    setBase(present)
+    void review(present.version)
+  }
+  if (file.text === null && !isChanged)
+    return (
+      <Empty
+        icon="config"
+        title="There is no file to edit"
+        acts={<ButtonLink to="/config/history">Restore an earlier configuration</ButtonLink>}
+      >
+        The gateway runs without a configuration file, or the file cannot be read or is not valid YAML: {file.file}
+      </Empty>
+    )
   return (
     <div className="stack">
+      {isFileOther && isChanged && (
+        <div className="config-changed" role="alert">
+          <span>The file has changed since you began to edit it. Your text is still here.</span>
+          <div className="row">
+            <Button size="small" onClick={rebase} isBusy={check.isPending || compare.isPending}>
+              Compare with the new file
+            </Button>
+            {file.text !== null && (
+              <Button size="small" onClick={restored ? onLeave : take}>
+                Discard mine and take the new file
+              </Button>
+            )}
+          </div>
+        </div>
+      )}
       <CodeArea label={file.file} value={text} schema={schema.data as Schema | undefined} onChange={edit} />
       <FormError error={check.error ?? compare.error ?? (isAsking ? null : apply.error)} />
       <div className="row">
         <Button
           kind="primary"
-          onClick={() => void review()}
+          onClick={() => void review(base.version)}
           isBusy={check.isPending || compare.isPending}
           disabled={!isChanged}
         >
           Check and compare
         </Button>
-        <Button onClick={() => edit(present)} disabled={!isChanged}>
+        <Button onClick={restored ? onLeave : take} disabled={!isChanged}>
           Discard
         </Button>
       </div>
@@ -128,7 +181,7 @@ function Editor({ file, text: present, restored = present }: EditorProps) {
           title="Apply this configuration?"
           act="Apply it"
           isBusy={apply.isPending}
-          onConfirm={() => apply.mutate({ body })}
+          onConfirm={() => apply.mutate({ body: { text, base: base.version } }, { onError: reload })}
         >
           <p>
             {compare.data.changes.length} settings change in every process. The file is written with a backup beside it.
