@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { parse as parseYaml } from 'yaml'
 import { run as runCheck } from '../src/cli/commands/check.ts'
 import { run as runImport } from '../src/cli/commands/import.ts'
 import { run as runToken } from '../src/cli/commands/token.ts'
@@ -90,7 +91,9 @@ describe('gatehouse import litellm', () => {
     expect(out).toContain('dropped  model_list[3].litellm_params.model: provider "mistralai" is not known')
     expect(out).toContain('dropped  model_list[0].rpm: other deployments of gpt-3.5-turbo have no such limit')
     expect(out).toContain('dropped  environment_variables:')
-    expect(out).toContain('OPENAI_API_KEY_2  model_list[1].litellm_params.api_key (written there in plain)')
+    expect(out).toMatch(
+      /OPENAI_API_KEY_[0-9A-F]{6} {2}model_list\[1\]\.litellm_params\.api_key \(written there in plain\)/,
+    )
     for (const secret of ['uj6F', 'Imn', 'eYVX71']) expect(out).not.toContain(secret)
     expect(() => written()).toThrow()
   })
@@ -147,6 +150,77 @@ general_settings: { global_max_parallel_requests: 50 }
     })
   })
 
+  const atHost = (host: string, name: string, key: string) =>
+    `  - { model_name: ${name}, litellm_params: { model: openai/x, api_base: "https://${host}.example/v1", api_key: ${key} } }`
+  const providerOf = (name: string) => {
+    const { models, providers } = parseYaml(written()) as {
+      models: Record<string, { targets: { provider: string }[] }>
+      providers: Record<string, { base_url: string; key: string }>
+    }
+    const provider = providers[models[name]?.targets[0]?.provider ?? '']
+    return { base_url: provider?.base_url, key: provider?.key.slice(2, -1) ?? '' }
+  }
+  const secretsIn = (name: string) => parseEnvironmentFile(readFileSync(join(directory, name), 'utf8'), name)
+
+  test('a key in plain is never the value of a variable that another deployment names', async () => {
+    const list = ['model_list:', atHost('a', 'a', 'sk-of-a'), atHost('b', 'b', 'os.environ/OPENAI_API_KEY')]
+    await importOf('litellm', write('config.yaml', list.join('\n')), '--secrets', 'secrets.env')
+    expect(providerOf('b')).toEqual({ base_url: 'https://b.example/v1', key: 'OPENAI_API_KEY' })
+    expect(secretsIn('secrets.env')).toEqual({ [providerOf('a').key]: 'sk-of-a' })
+    expect(providerOf('a')).toEqual({
+      base_url: 'https://a.example/v1',
+      key: expect.stringMatching(/^OPENAI_API_KEY_/),
+    })
+  })
+
+  test('each model keeps the address and the key of its deployment, whatever a later import finds before it', async () => {
+    const first = ['model_list:', atHost('a', 'prod', 'sk-of-a')]
+    await importOf('litellm', write('config.yaml', first.join('\n')), '--secrets', 'first.env')
+    const later = ['model_list:', atHost('b', 'fresh', 'sk-of-b'), ...first.slice(1)]
+    await importOf('litellm', write('config.yaml', later.join('\n')), '--secrets', 'later.env')
+    for (const [name, host] of [
+      ['prod', 'a'],
+      ['fresh', 'b'],
+    ] as const) {
+      const { base_url, key } = providerOf(name)
+      expect([name, base_url, secretsIn('later.env')[key]]).toEqual([
+        name,
+        `https://${host}.example/v1`,
+        `sk-of-${host}`,
+      ])
+    }
+  })
+
+  test('a provider that the file has under the same name is used only where it is the same account', async () => {
+    const own =
+      'providers:\n  openai: { preset: openai, base_url: "https://b.example/v1", key: "${OWN}", discover: false }\n'
+    write('gatehouse.yaml', own)
+    const list = ['model_list:', atHost('b', 'same', 'os.environ/OWN'), atHost('a', 'other', 'os.environ/OTHER')]
+    await importOf('litellm', write('config.yaml', list.join('\n')))
+    expect(written()).toContain('same:\n    targets: [{ provider: openai, model: x }]')
+    expect(providerOf('other')).toEqual({ base_url: 'https://a.example/v1', key: 'OTHER' })
+  })
+
+  test('a later deployment of a model with other prices and defaults is not silently charged as the first one', async () => {
+    const of = (model: string, input: string, temperature: number) =>
+      `  - { model_name: m, litellm_params: { model: ${model}, input_cost_per_token: ${input}, temperature: ${temperature} } }`
+    const list = ['model_list:', of('openai/a', '0.000001', 0), of('anthropic/b', '0.00009', 1)]
+    const report = await importOf('litellm', write('config.yaml', list.join('\n')))
+    expect(written()).toContain('{ provider: anthropic, model: b, prices: { input: 90 } }')
+    expect(written()).toContain('prices: { input: 1 }')
+    const outcomes = ['input_cost_per_token', 'temperature'].map(
+      (name) => lineAt(report, `model_list[1].litellm_params.${name}`)?.outcome,
+    )
+    expect(outcomes).toEqual(['changed', 'dropped'])
+    await expectValid(report)
+  })
+
+  test('a default fallback that is no model is reported', async () => {
+    const list = ['model_list:', atHost('a', 'a', 'os.environ/A'), 'litellm_settings: { default_fallbacks: [missing] }']
+    const report = await importOf('litellm', write('config.yaml', list.join('\n')))
+    expect(lineAt(report, 'litellm_settings.default_fallbacks')).toMatchObject({ outcome: 'dropped' })
+  })
+
   test('clients keep their keys, with their projects, limits, budgets and spend', async () => {
     const vendor = startVendor()
     vendor.otherwise(whole(completion('hi')))
@@ -158,7 +232,9 @@ general_settings: { global_max_parallel_requests: 50 }
     expect(written()).not.toContain('sk-of-the-vendor')
     expect(statSync(join(directory, 'secrets.env')).mode & 0o777).toBe(0o600)
     const secrets = parseEnvironmentFile(readFileSync(join(directory, 'secrets.env'), 'utf8'), 'secrets.env')
-    expect(report.variables).toMatchObject([{ name: 'OPENAI_API_KEY', in_plain: true }])
+    expect(report.variables).toMatchObject([
+      { name: expect.stringMatching(/^OPENAI_API_KEY_[0-9A-F]{6}$/), in_plain: true },
+    ])
     expect((await importOf('litellm', litellm('dump.sql'))).accounts).toMatchObject([
       { kind: 'project', name: 'Search', outcome: 'added' },
       { kind: 'project', name: 'Closed', outcome: 'added' },

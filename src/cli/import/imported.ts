@@ -63,7 +63,8 @@ export type Draft = Imported & {
 /** More are a mistake, or an attack. */
 const MOST_LINES = 200_000
 
-export function createDraft(source: SourceName): Draft {
+/** `present`: the providers that the file has already, by id. */
+export function createDraft(source: SourceName, present: Record<string, unknown> = {}): Draft {
   const draft: Imported = {
     source,
     lines: [],
@@ -86,16 +87,9 @@ export function createDraft(source: SourceName): Draft {
     changed: (from, to, why) => add({ outcome: 'changed', from, to, why }),
     dropped: (from, why) => void add({ outcome: 'dropped', from, why }),
     secret(value, { path, name, variable }) {
-      const base = variable ?? variableName(name)
-      const isSame = (one: Variable) => (variable === undefined ? one.value === value : one.value === undefined)
-      const taken = (text: string) => byName.get(text)
-      let chosen = base
-      for (let number = 2; variable === undefined; number++) {
-        const other = taken(chosen)
-        if (!other || isSame(other)) break
-        chosen = `${base}_${number}`
-      }
-      if (!taken(chosen)) {
+      // Of the value: at each import the same, and never that of a variable which the source or the environment has.
+      const chosen = variable ?? `${variableName(name)}_${fingerprint(value)}`
+      if (!byName.has(chosen)) {
         const added = { name: chosen, from: path, ...(variable === undefined && { value }) }
         draft.variables.push(added)
         byName.set(chosen, added)
@@ -107,14 +101,35 @@ export function createDraft(source: SourceName): Draft {
       const known = byText.get(text)
       if (known !== undefined) return known
       const base = slug(name)
+      const isFree = (id: string) => !draft.providers.has(id) && (!own(present, id) || isSame(own(present, id), tree))
       let id = base
-      for (let number = 2; draft.providers.has(id); number++) id = `${base}-${number}`
+      for (let number = 2; !isFree(id); number++) id = `${base}-${number}`
       draft.providers.set(id, tree)
       byText.set(text, id)
       return id
     },
   }
 }
+
+const own = (record: Record<string, unknown>, name: string): unknown =>
+  Object.hasOwn(record, name) ? record[name] : undefined
+
+const fingerprint = (value: string): string => sha256(`gatehouse import variable ${value}`).slice(0, 6).toUpperCase()
+
+/** Whether calls go to the same place with one of the same keys: a model of the one may be called at the other. */
+function isSame(one: unknown, other: Tree): boolean {
+  if (!isRecord(one)) return false
+  const isSamePlace = ['kind', 'preset', 'base_url'].every((name) => unescaped(one[name]) === unescaped(other[name]))
+  const [keys, others] = [referencesIn(one), referencesIn(other)]
+  return isSamePlace && (keys.length + others.length === 0 || keys.some((key) => others.includes(key)))
+}
+
+/** The file has `$${` for a `${` of the source. */
+const unescaped = (value: unknown): unknown => (typeof value === 'string' ? value.replaceAll('$${', () => '${') : value)
+
+/** The variables of its keys, options and headers. */
+const referencesIn = ({ base_url: _, ...tree }: Record<string, unknown>): string[] =>
+  JSON.stringify(tree).match(/\$\{[^}]+\}/g) ?? []
 
 const slug = (name: string): string =>
   name

@@ -1,9 +1,11 @@
 /** Reads the configuration of LiteLLM, `config.yaml`: https://docs.litellm.ai/docs/proxy/config_settings */
+import { isDeepStrictEqual } from 'node:util'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
 import { type Draft, type Members, membersOf } from './imported.ts'
 import { budgetOf } from './limits.ts'
 import { readFallbacks, readGroupAliases } from './litellm-fallbacks.ts'
+import { ANOTHER, bothLimits, readDefaults, readPrices } from './litellm-model.ts'
 import { litellmProvider } from './litellm-provider.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 
@@ -102,13 +104,13 @@ export function readModelList(draft: Draft, list: unknown, { path, strategy }: L
       draft.dropped(at, 'it must be an object')
       continue
     }
-    const read = readDeployment(draft, membersOf(draft, entry, at))
+    const read = readDeployment(draft, membersOf(draft, entry, at), (id) => groups.get(id)?.tree)
     if (!read) continue
     const group = groups.get(read.id) ?? { deployments: [], tree: {}, limits: [] }
     groups.set(read.id, group)
     group.deployments.push(read.deployment)
     group.limits.push(read.limits)
-    group.tree = { ...read.tree, ...group.tree }
+    group.tree = { ...read.tree, ...group.tree, ...bothLimits(read.tree, group.tree) }
   }
   for (const [id, { deployments, tree, limits }] of groups) {
     draft.models.set(id, { ...modelTree(deployments, strategy), ...tree, ...limitsOfAll(draft, id, limits) })
@@ -137,7 +139,8 @@ function limitsOfAll(draft: Draft, id: string, limits: readonly (Limits | undefi
   return Object.keys(rate_limits).length === 0 ? {} : { rate_limits }
 }
 
-function readDeployment(draft: Draft, entry: Members): Read | undefined {
+/** `before`: what earlier deployments of the model have said of it. */
+function readDeployment(draft: Draft, entry: Members, before: (id: string) => Tree | undefined): Read | undefined {
   const name = entry.text('model_name')
   const given = entry.record('litellm_params')
   if (name === undefined || given === undefined) {
@@ -156,23 +159,33 @@ function readDeployment(draft: Draft, entry: Members): Read | undefined {
   draft.mapped(entry.path, `models.${id}.targets: ${target.provider}/${target.model}`)
   const tags = params.list('tags')
   const seconds = params.number('timeout')
-  const first = params.number('stream_timeout')
+  const first_byte_seconds = params.number('stream_timeout')
   const weight = params.number('weight')
+  const first = before(id)
+  const prices = readPrices(draft, { params, info, id, first: first?.prices as Tree | undefined })
   const deployment: Deployment = {
     ...target,
+    ...(prices.target && { prices: prices.target }),
     ...(weight !== undefined && { weight }),
     priority: params.number('order') ?? 0,
     ...(tags.length > 0 && { when: { tags } }),
-    ...((seconds ?? first) !== undefined && {
+    ...((seconds ?? first_byte_seconds) !== undefined && {
       timeouts: {
-        ...(first !== undefined && { first_byte_seconds: first }),
+        ...(first_byte_seconds !== undefined && { first_byte_seconds }),
         ...(seconds !== undefined && { total_seconds: seconds }),
       },
     }),
   }
-  const tree = { ...families, ...readPrices(draft, { params, info, id }), ...readDefaults(draft, params, id) }
+  const limits_of_model = readDefaults(draft, { params, id, first: first?.limits as Tree | undefined })
+  const tree: Tree = { ...families, ...(prices.model && { prices: prices.model }), ...limits_of_model }
   const context = info.number('max_input_tokens')
   if (context !== undefined && context >= 1) tree.context_tokens = Math.round(context)
+  for (const [member, place] of [
+    ['families', 'mode'],
+    ['context_tokens', 'max_input_tokens'],
+  ] as const)
+    if (first?.[member] !== undefined && tree[member] !== undefined && !isDeepStrictEqual(first[member], tree[member]))
+      draft.dropped(info.at(place), ANOTHER)
   const owner = entry.has('rpm') || entry.has('tpm') ? entry : params
   const limits = {
     rpm: owner.number('rpm'),
@@ -241,40 +254,6 @@ function readWildcard(
   const to = `providers.${provider}.discover`
   if (name === `${provider}/*`) draft.mapped(entry.path, to)
   else draft.changed(entry.path, to, `its models are called ${provider}/<model>`)
-}
-
-type PriceParts = { params: Members; info: Members; id: string }
-
-const PRICES = {
-  input_cost_per_token: 'input',
-  output_cost_per_token: 'output',
-  cache_read_input_token_cost: 'cached_input',
-  cache_creation_input_token_cost: 'cache_write',
-} as const
-
-function readPrices(draft: Draft, { params, info, id }: PriceParts): Tree {
-  const prices: Tree = {}
-  for (const [name, to] of Object.entries(PRICES)) {
-    const [first, second] = [params.number(name), info.number(name)]
-    const price = first ?? second
-    if (price === undefined || price < 0) continue
-    prices[to] = Number((price * 1_000_000).toPrecision(12))
-    draft.mapped((first === undefined ? info : params).at(name), `models.${id}.prices.${to}, per million tokens`)
-  }
-  return Object.keys(prices).length === 0 ? {} : { prices }
-}
-
-const DEFAULTS = ['max_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty']
-
-function readDefaults(draft: Draft, params: Members, id: string): Tree {
-  const limits: Tree = {}
-  for (const name of DEFAULTS) {
-    const value = params.number(name)
-    if (value === undefined) continue
-    limits[name] = { default: value }
-    draft.mapped(params.at(name), `models.${id}.limits.${name}.default`)
-  }
-  return Object.keys(limits).length === 0 ? {} : { limits }
 }
 
 function readCallSettings(draft: Draft, settings: Members, router: Members): void {

@@ -22,6 +22,8 @@ export function readFallbacks(draft: Draft, members: Members): undefined {
     }
   }
   const others = members.list('default_fallbacks')
+  for (const other of others)
+    if (!draft.models.has(other)) draft.dropped(members.at('default_fallbacks'), `there is no model ${other}`)
   if (others.length === 0) return
   for (const id of draft.models.keys()) {
     const rest = others.filter((other) => other !== id)

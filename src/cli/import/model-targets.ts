@@ -11,6 +11,8 @@ export type Deployment = {
   priority?: number
   when?: Tree
   timeouts?: Tree
+  /** What its provider charges, where that is not what the model costs. */
+  prices?: Tree
 }
 
 const MODEL_ID = /^[^\s/*]+(\/[^\s/*]+)*$/
@@ -36,13 +38,14 @@ export function modelTree(deployments: readonly Deployment[], strategy: string):
   const ranked = targets.map((one) => ({ ...one, rank: Math.min(100, priorities.indexOf(one.priority ?? 0)) }))
   const shares = priorities.length < targets.length
   return {
-    targets: ranked.map(({ provider, model, weight, rank, when, timeouts }) => ({
+    targets: ranked.map(({ provider, model, weight, rank, when, timeouts, prices }) => ({
       provider,
       model,
       ...(priorities.length > 1 && { priority: rank }),
       ...(weight !== undefined && targets.length > 1 && { weight }),
       ...(when && { when }),
       ...(timeouts && { timeouts }),
+      ...(prices && { prices }),
     })),
     ...(shares && { routing: { strategy } }),
   }

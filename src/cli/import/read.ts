@@ -1,4 +1,5 @@
 /** Reads a source with the reader of its gateway. */
+import { isRecord } from '../../kit/json.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
 import { BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
@@ -10,6 +11,7 @@ import { PORTKEY_TABLES, readPortkeyConfig, readPortkeyTables } from './portkey.
 import { isAddress, readRunning } from './running.ts'
 import { readSource } from './source.ts'
 import type { Tables } from './sql-dump.ts'
+import { presentFile } from './write-file.ts'
 
 type Reader = {
   /** The tables of its database; empty: it is not read. */
@@ -31,7 +33,8 @@ type ImportParts = { given: Arguments; terminal: Terminal }
 /** Throws an Error that says what is wrong with the source, and where. */
 export async function readImport(name: SourceName, from: string, { given, terminal }: ImportParts): Promise<Draft> {
   const reader = READERS[name]
-  const draft = createDraft(name)
+  const { tree } = presentFile(given, terminal)
+  const draft = createDraft(name, isRecord(tree) && isRecord(tree.providers) ? tree.providers : {})
   if (isAddress(from)) {
     reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
     return draft

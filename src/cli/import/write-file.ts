@@ -28,14 +28,23 @@ type FilePlan = {
   problems: string[]
 }
 
+type PresentFile = { path: string; text: string | undefined; tree: unknown }
+
+/** The configuration file as it is before the import. */
+export function presentFile(given: Arguments, { cwd, environment }: Terminal): PresentFile {
+  const named = given.text('config')
+  const flags = named === undefined ? {} : { config: named }
+  const path = resolve(cwd, readEnvironment({ environment, cwd, flags }).config ?? DEFAULT_FILE)
+  const text = readTextFile(path)
+  return { path, text, tree: parseYamlPlainly(text ?? '').value }
+}
+
 /** Throws an Error where the file would be invalid; nothing is written. */
 export function planFile(draft: Draft, given: Arguments, terminal: Terminal): FilePlan {
   const { cwd } = terminal
   const named = given.text('config')
   const flags = named === undefined ? {} : { config: named }
-  const path = resolve(cwd, readEnvironment({ environment: terminal.environment, cwd, flags }).config ?? DEFAULT_FILE)
-  const before = readTextFile(path)
-  const present = parseYamlPlainly(before ?? '').value
+  const { path, text: before, tree: present } = presentFile(given, terminal)
   const changes: Change[] = []
   const kept: string[] = []
   const names = new Set(draft.variables.map((one) => one.name))
