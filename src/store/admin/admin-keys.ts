@@ -19,8 +19,7 @@ export function adminKeyStore({ write }: Engine): AdminKeyStore {
           return rows
             .selectFrom('admin_keys')
             .select(['body_hash', 'status', 'answer'])
-            .where('scope', '=', scope)
-            .where('key', '=', key)
+            .where((row) => row.and({ scope, key }))
             .executeTakeFirstOrThrow()
         }
         const { count } = await rows
@@ -37,7 +36,11 @@ export function adminKeyStore({ write }: Engine): AdminKeyStore {
 
     async answer({ scope, key, ...answer }) {
       await write((rows) =>
-        rows.updateTable('admin_keys').set(answer).where('scope', '=', scope).where('key', '=', key).execute(),
+        rows
+          .updateTable('admin_keys')
+          .set(answer)
+          .where((row) => row.and({ scope, key }))
+          .execute(),
       )
     },
 
@@ -45,8 +48,7 @@ export function adminKeyStore({ write }: Engine): AdminKeyStore {
       await write((rows) =>
         rows
           .deleteFrom('admin_keys')
-          .where('scope', '=', scope)
-          .where('key', '=', key)
+          .where((row) => row.and({ scope, key }))
           .where('status', 'is', null)
           .execute(),
       )

@@ -1,6 +1,6 @@
 /** Sessions of administrators, and the links that begin them, in the database. */
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { beyond, pageOf } from '../page.ts'
 import type { SessionsTable, Write } from '../tables.ts'
 import type { AdminSessionStore, LinkPerson, StoredSession } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -64,11 +64,7 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
         .selectFrom('admin_sessions')
         .selectAll()
         .where('expires_at', '>', now)
-        .$if(after !== undefined, (query) =>
-          query.where(({ eb, refTuple, tuple }) =>
-            eb(refTuple('created_at', 'session_id'), '<', tuple(placeNumber(after?.[0]), after?.[1] ?? '')),
-          ),
-        )
+        .$if(after !== undefined, (query) => query.where(beyond(['created_at', 'session_id'], '<', after)))
         .orderBy('created_at', 'desc')
         .orderBy('session_id', 'desc')
         .limit(limit + 1)

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Selectable } from 'kysely'
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { beyond, pageOf } from '../page.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import type { AdminTokenStore, StoredAdminToken } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -35,11 +35,7 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
       const rows = await db
         .selectFrom('admin_tokens')
         .selectAll()
-        .$if(after !== undefined, (query) =>
-          query.where(({ eb, refTuple, tuple }) =>
-            eb(refTuple('created_at', 'admin_token_id'), '>', tuple(placeNumber(after?.[0]), after?.[1] ?? '')),
-          ),
-        )
+        .$if(after !== undefined, (query) => query.where(beyond(['created_at', 'admin_token_id'], '>', after)))
         .orderBy('created_at')
         .orderBy('admin_token_id')
         .limit(limit + 1)
@@ -52,8 +48,7 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
         const row = await rows
           .updateTable('admin_tokens')
           .set({ disabled: 1 })
-          .where('admin_token_id', '=', admin_token_id)
-          .where('disabled', '=', 0)
+          .where((row) => row.and({ admin_token_id, disabled: 0 }))
           .returningAll()
           .executeTakeFirst()
         // One that was revoked already is as it should be. Within the transaction, which holds the one connection of SQLite.
@@ -94,8 +89,7 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
       const rows = await db
         .selectFrom('admin_tokens')
         .selectAll()
-        .where('declared', '=', 1)
-        .where('disabled', '=', 0)
+        .where((row) => row.and({ declared: 1, disabled: 0 }))
         .execute()
       return rows.map(fromRow)
     },

@@ -1,6 +1,6 @@
 /** The history of alerts in the database. */
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { beyond, pageOf } from '../page.ts'
 import type { AlertHistoryTable, Write } from '../tables.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from './alert-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -57,11 +57,7 @@ export function alertHistoryStore({ db, write }: Engine): AlertHistoryStore {
           query.where((row) => row.or([row('open_until_ms', '<=', now_ms), row('closed_ms', 'is not', null)])),
         )
         .$if(type !== undefined, (query) => query.where('type', '=', type ?? ''))
-        .$if(after !== undefined, (query) =>
-          query.where(({ eb, refTuple, tuple }) =>
-            eb(refTuple('first_ms', 'alert_id'), '<', tuple(placeNumber(after?.[0]), after?.[1] ?? '')),
-          ),
-        )
+        .$if(after !== undefined, (query) => query.where(beyond(['first_ms', 'alert_id'], '<', after)))
         .orderBy('first_ms', 'desc')
         .orderBy('alert_id', 'desc')
         .limit(limit + 1)

@@ -1,6 +1,7 @@
 /** Appends to the audit log, within the transaction of the change: each row's hash covers the hash of the row before. */
 import { sha256 } from '../../kit/secret.ts'
 import type { AuditDraft } from '../../spec/audit.ts'
+import { addToRevision } from '../revisions.ts'
 import type { AuditTable, Write } from '../tables.ts'
 import { stateTexts } from './audit-redact.ts'
 
@@ -11,12 +12,7 @@ export const FIRST_HASH = '0'.repeat(64)
 
 /** To be called last in a transaction, since all others wait for its end. */
 export async function appendAudit(write: Write, draft: AuditDraft): Promise<void> {
-  const { revision: sequence } = await write
-    .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', 1) }))
-    .where('noun', '=', AUDIT_NOUN)
-    .returning('revision')
-    .executeTakeFirstOrThrow()
+  const sequence = await addToRevision(write, AUDIT_NOUN, 1)
   const last = await write
     .selectFrom('audit')
     .select('hash')

@@ -1,6 +1,6 @@
 /** The configurations that were in force, in the database. */
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { beyond, pageOf } from '../page.ts'
 import { lockRevision } from '../tokens/account-columns.ts'
 import type { ConfigVersionStore } from './config-version-store.ts'
 
@@ -43,11 +43,7 @@ export function configVersionStore({ db, write }: Engine): ConfigVersionStore {
       const rows = await db
         .selectFrom('config_versions')
         .select(SHOWN)
-        .$if(after !== undefined, (query) =>
-          query.where(({ eb, refTuple, tuple }) =>
-            eb(refTuple('at_ms', 'version_id'), '<', tuple(placeNumber(after?.[0]), after?.[1] ?? '')),
-          ),
-        )
+        .$if(after !== undefined, (query) => query.where(beyond(['at_ms', 'version_id'], '<', after)))
         .orderBy('at_ms', 'desc')
         .orderBy('version_id', 'desc')
         .limit(limit + 1)

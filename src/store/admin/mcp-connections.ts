@@ -12,8 +12,7 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
       db
         .selectFrom('mcp_connections')
         .selectAll()
-        .where('person', '=', person)
-        .where('server', '=', server)
+        .where((row) => row.and({ person, server }))
         .executeTakeFirst(),
 
     begin: (key, { hash, sealed, until }) =>
@@ -31,17 +30,14 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
         const found = await rows
           .selectFrom('mcp_connections')
           .select(['server', 'pending'])
-          .where('person', '=', person)
-          .where('pending_hash', '=', hash)
+          .where((row) => row.and({ person, pending_hash: hash }))
           .where('pending_until', '>', now)
           .executeTakeFirst()
         if (!found || found.pending === null) return undefined
         const { numUpdatedRows } = await rows
           .updateTable('mcp_connections')
           .set(NOTHING_PENDING)
-          .where('person', '=', person)
-          .where('server', '=', found.server)
-          .where('pending_hash', '=', hash)
+          .where((row) => row.and({ person, server: found.server, pending_hash: hash }))
           .executeTakeFirst()
         return numUpdatedRows === 0n ? undefined : { server: found.server, pending: found.pending }
       }),
@@ -62,10 +58,8 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
         const { numUpdatedRows } = await rows
           .updateTable('mcp_connections')
           .set({ refreshing_until_ms: until_ms })
-          .where('person', '=', person)
-          .where('server', '=', server)
+          .where((row) => row.and({ person, server, version }))
           .where('connection_id', '=', connection_id)
-          .where('version', '=', version)
           .where('sealed', 'is not', null)
           .where((where) =>
             where.or([where('refreshing_until_ms', 'is', null), where('refreshing_until_ms', '<=', now_ms)]),
@@ -82,10 +76,8 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
             refreshing_until_ms: null,
             ...(sealed !== undefined && { sealed, version: version + 1 }),
           })
-          .where('person', '=', person)
-          .where('server', '=', server)
+          .where((row) => row.and({ person, server, version }))
           .where('connection_id', '=', connection_id)
-          .where('version', '=', version)
           .executeTakeFirst()
         return numUpdatedRows > 0n
       }),
@@ -94,8 +86,7 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
       write(async (rows) => {
         const found = await rows
           .deleteFrom('mcp_connections')
-          .where('person', '=', person)
-          .where('server', '=', server)
+          .where((row) => row.and({ person, server }))
           .returningAll()
           .executeTakeFirst()
         if (found?.connection_id) await appendAudit(rows, audit)

@@ -32,9 +32,7 @@ export function mcpToolStore({ db, write }: Engine): McpToolStore {
         const { numUpdatedRows } = await rows
           .updateTable('mcp_tools')
           .set((row) => ({ ...by, approved_hash: row.ref('hash'), approved_definition: row.ref('definition') }))
-          .where('server', '=', server)
-          .where('tool', '=', tool)
-          .where('hash', '=', hash)
+          .where((row) => row.and({ server, tool, hash }))
           .executeTakeFirst()
         if (numUpdatedRows === 0n) return false
         await appendAudit(rows, audit)

@@ -1,8 +1,8 @@
 /** Stores operators' changes of routing at run time in the database. */
 import type { Selectable } from 'kysely'
 import type { Engine } from '../engine.ts'
-import { requireRevision } from '../revisions.ts'
-import type { Tables, Write } from '../tables.ts'
+import { addToRevision, requireRevision } from '../revisions.ts'
+import type { Tables } from '../tables.ts'
 import { appendAudit } from './audit-append.ts'
 import type { Override, OverrideStore } from './override-store.ts'
 
@@ -17,18 +17,20 @@ export function overrideStore({ db, write }: Engine): OverrideStore {
     set: ({ kind, name }, change, by, { check, audit } = {}) =>
       write(async (rows) => {
         // Written first: two changes of one override wait for each other here.
-        await countChange(rows)
+        await addToRevision(rows, NOUN, 1)
         const found = await rows
           .selectFrom('routing_overrides')
           .selectAll()
-          .where('kind', '=', kind)
-          .where('name', '=', name)
+          .where((row) => row.and({ kind, name }))
           .executeTakeFirst()
         const before = found && fromRow(found)
         check?.(before)
         const { weight = before?.weight ?? null, state = before?.state ?? null } = change
         if (before) {
-          await rows.deleteFrom('routing_overrides').where('kind', '=', kind).where('name', '=', name).execute()
+          await rows
+            .deleteFrom('routing_overrides')
+            .where((row) => row.and({ kind, name }))
+            .execute()
         }
         const isSet = weight !== null || state !== null
         const after: Override | undefined = isSet ? { kind, name, weight, state, ...by } : undefined
@@ -40,13 +42,6 @@ export function overrideStore({ db, write }: Engine): OverrideStore {
     revision: () => requireRevision(db, NOUN),
   }
 }
-
-const countChange = (rows: Write) =>
-  rows
-    .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', 1) }))
-    .where('noun', '=', NOUN)
-    .execute()
 
 const fromRow = ({ kind, name, weight, state, set_by, set_at }: Selectable<Tables['routing_overrides']>): Override => ({
   kind,

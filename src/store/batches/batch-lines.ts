@@ -107,10 +107,7 @@ export function batchLines(engine: Engine): Lines {
         const started = await rows
           .updateTable('batch_lines')
           .set({ state: CALLED, attempts: attempts + 1 })
-          .where('batch_id', '=', batch.batch_id)
-          .where('line', '=', line)
-          .where('state', '=', WAITS)
-          .where('attempts', '=', attempts)
+          .where((row) => row.and({ batch_id: batch.batch_id, line, state: WAITS, attempts }))
           .executeTakeFirst()
         return started.numUpdatedRows > 0n ? 'started' : 'gone'
       }),
@@ -120,10 +117,7 @@ export function batchLines(engine: Engine): Lines {
         const ended = await rows
           .updateTable('batch_lines')
           .set({ state: ENDED, kind: result.kind, result: result.text })
-          .where('batch_id', '=', batch_id)
-          .where('line', '=', line)
-          .where('state', '=', CALLED)
-          .where('attempts', '=', attempts)
+          .where((row) => row.and({ batch_id, line, state: CALLED, attempts }))
           .executeTakeFirst()
         if (ended.numUpdatedRows === 0n) return false
         await count(rows, batch_id, [result])
@@ -135,10 +129,7 @@ export function batchLines(engine: Engine): Lines {
         rows
           .updateTable('batch_lines')
           .set({ state: WAITS })
-          .where('batch_id', '=', batch_id)
-          .where('line', '=', line)
-          .where('state', '=', CALLED)
-          .where('attempts', '=', attempts)
+          .where((row) => row.and({ batch_id, line, state: CALLED, attempts }))
           .execute(),
       )
     },
@@ -176,8 +167,7 @@ export function batchLines(engine: Engine): Lines {
     async results(batch_id, kind, max_bytes) {
       const loose = db
         .selectFrom('batch_lines')
-        .where('batch_id', '=', batch_id)
-        .where('kind', '=', kind)
+        .where((row) => row.and({ batch_id, kind }))
         .where(LOOSE)
         .orderBy('line')
         .limit(MOST_PER_READ)

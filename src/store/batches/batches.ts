@@ -4,6 +4,7 @@ import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'
+import { dueInTurns } from '../turns.ts'
 import { batchLines } from './batch-lines.ts'
 import type { Batch, BatchFilter, BatchStatus, BatchStore } from './batch-store.ts'
 import type { BatchesTable } from './batch-tables.ts'
@@ -71,8 +72,7 @@ export function batchStore(engine: Engine): BatchStore {
         rows
           .updateTable('batches')
           .set({ due_ms })
-          .where('batch_id', '=', batch_id)
-          .where('fence', '=', fence)
+          .where((row) => row.and({ batch_id, fence }))
           .executeTakeFirst(),
       )
       return renewed.numUpdatedRows > 0n
@@ -87,8 +87,7 @@ export function batchStore(engine: Engine): BatchStore {
             ...(progress && { progress: JSON.stringify(progress) }),
             ...(release && { leased_by: '' }),
           })
-          .where('batch_id', '=', batch_id)
-          .where('fence', '=', fence)
+          .where((row) => row.and({ batch_id, fence }))
           // It was cancelled meanwhile: only its end replaces that.
           .$if(change.status === 'in_progress' || change.status === 'finalizing', (query) =>
             query.where('cancelling_at', 'is', null),
@@ -112,8 +111,7 @@ export function batchStore(engine: Engine): BatchStore {
           await rows
             .updateTable('batches')
             .set({ due_ms, leased_by: '' })
-            .where('batch_id', '=', batch_id)
-            .where('fence', '=', fence)
+            .where((row) => row.and({ batch_id, fence }))
             .execute()
       })
     },
@@ -141,8 +139,7 @@ export function batchStore(engine: Engine): BatchStore {
         rows
           .updateTable('batches')
           .set({ deleted_at: now, due_ms: sql`case when leased_by = '' then ${now_ms} else due_ms end` })
-          .where('batch_id', '=', batch_id)
-          .where('token_id', '=', token_id)
+          .where((row) => row.and({ batch_id, token_id }))
           .where('status', 'not in', UNFINISHED)
           .execute(),
       )
@@ -205,7 +202,11 @@ type Claim = Parameters<BatchStore['claim']>[0]
 
 async function claimRows(engine: Engine, rows: Write, { by, now_ms, until_ms, limit }: Claim): Promise<Batch[]> {
   // Concurrent claims skip the rows that others have locked: with more candidates some remain.
-  const turns = await roundRobin(rows, now_ms, engine.many_writers ? limit * 4 : limit)
+  const turns = await dueInTurns(
+    rows,
+    { table: 'batches', id: 'batch_id' },
+    { now_ms, limit: engine.many_writers ? limit * 4 : limit },
+  )
   if (turns.length === 0) return []
   const due = rows.selectFrom('batches').selectAll().where('batch_id', 'in', turns).where('due_ms', '<=', now_ms)
   const found = await skipLocked(engine, due).execute()
@@ -219,25 +220,4 @@ async function claimRows(engine: Engine, rows: Write, { by, now_ms, until_ms, li
     .where('batch_id', 'in', ids)
     .execute()
   return claimed.map((row) => batchOf({ ...row, due_ms: until_ms, leased_by: by, fence: row.fence + 1 }))
-}
-
-async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<string[]> {
-  const due = rows
-    .selectFrom('batches')
-    .select(['batch_id', 'due_ms'])
-    .select(({ fn }) =>
-      fn
-        .agg<number>('row_number')
-        .over((over) => over.partitionBy('token_id').orderBy('due_ms'))
-        .as('turn'),
-    )
-    .where('due_ms', '<=', now_ms)
-  const turns = await rows
-    .selectFrom(due.as('due'))
-    .select('batch_id')
-    .orderBy('turn')
-    .orderBy('due_ms')
-    .limit(limit)
-    .execute()
-  return turns.map(({ batch_id }) => batch_id)
 }

@@ -28,9 +28,7 @@ export function fileRowStore({ db, write }: Engine): FileRowStore {
         const [updated] = await rows
           .updateTable('files')
           .set({ ...file, is_ready: 1 })
-          .where('file_id', '=', file_id)
-          .where('output_key', '=', output_key)
-          .where('is_ready', '=', 0)
+          .where((row) => row.and({ file_id, output_key, is_ready: 0 }))
           .execute()
         return (updated?.numUpdatedRows ?? 0n) > 0n
       }),
@@ -49,8 +47,7 @@ export function fileRowStore({ db, write }: Engine): FileRowStore {
         let query = rows
           .updateTable('files')
           .set({ is_ready: 0, expires_at: now })
-          .where('file_id', '=', file_id)
-          .where('is_ready', '=', 1)
+          .where((row) => row.and({ file_id, is_ready: 1 }))
           .where(isCurrent(now))
         if (token_id !== undefined) query = query.where('token_id', '=', token_id)
         const [hidden] = await query.execute()

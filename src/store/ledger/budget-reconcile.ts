@@ -1,5 +1,7 @@
 /** Compares budgets with the entries of the ledger, and what they hold with who holds it. */
+
 import { sql } from 'kysely'
+import { addToRevision } from '../revisions.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import { NEVER } from './budget-store.ts'
 import { chargedIn } from './budget-sums.ts'
@@ -16,11 +18,7 @@ export function budgetDifferences(
 ): Promise<LedgerDifference[]> {
   const compare = async (rows: Write): Promise<LedgerDifference[]> => {
     // Charges wait for the end of this transaction.
-    await rows
-      .updateTable('revisions')
-      .set((row) => ({ revision: row('revision', '+', 0) }))
-      .where('noun', '=', 'budgets')
-      .execute()
+    await addToRevision(rows, 'budgets', 0)
     const accounts = await rows
       .selectFrom('budget_accounts')
       .selectAll()

@@ -2,9 +2,11 @@
  * Budgets in the database. Locks are taken in one order, so that no two transactions wait for each other: the row of
  * `revisions`, then the accounts by key, then what belongs to them.
  */
+
 import { sql } from 'kysely'
 import { addAlerts } from '../admin/alerts.ts'
 import type { Engine } from '../engine.ts'
+import { addToRevision } from '../revisions.ts'
 import { hasRowLocks } from '../row-locks.ts'
 import type { Tables, Write } from '../tables.ts'
 import { assertMoves } from '../tasks/due-times.ts'
@@ -79,8 +81,7 @@ export function budgetStore({ db, write }: Engine): BudgetStore {
         const changed = await rows
           .updateTable('budget_accounts')
           .set({ notified: threshold })
-          .where('account_key', '=', account_key)
-          .where('start_ms', '=', start_ms)
+          .where((row) => row.and({ account_key, start_ms }))
           .where('notified', '<', threshold)
           .returning('account_key')
           .executeTakeFirst()
@@ -112,11 +113,7 @@ async function createMissing(rows: Write, names: readonly BudgetName[]): Promise
   const existing = new Set(found.rows.map(idOf))
   const missing = names.filter((name) => !existing.has(idOf(name)))
   if (missing.length === 0) return
-  await rows
-    .updateTable('revisions')
-    .set((row) => ({ revision: row('revision', '+', 1) }))
-    .where('noun', '=', NOUN)
-    .execute()
+  await addToRevision(rows, NOUN, 1)
   for (const name of missing) {
     const { account_key, scope_key, start_ms, end_ms } = name
     const charged = await chargedIn(rows, name)
@@ -150,19 +147,14 @@ async function leaseOne(rows: Write, { process_id, lease, account, expires_ms }:
 }
 
 const leaseRow = (rows: Write, process_id: string, { account_key, start_ms }: AccountId) =>
-  rows
-    .updateTable('budget_leases')
-    .where('process_id', '=', process_id)
-    .where('account_key', '=', account_key)
-    .where('start_ms', '=', start_ms)
+  rows.updateTable('budget_leases').where((row) => row.and({ process_id, account_key, start_ms }))
 
 async function addHeld(rows: Write, { account_key, start_ms }: AccountId, amount: number): Promise<void> {
   if (amount === 0) return
   await rows
     .updateTable('budget_accounts')
     .set((row) => ({ held: row('held', '+', amount) }))
-    .where('account_key', '=', account_key)
-    .where('start_ms', '=', start_ms)
+    .where((row) => row.and({ account_key, start_ms }))
     .execute()
 }
 
@@ -175,9 +167,7 @@ async function keepAmount(
   const lease = await rows
     .selectFrom('budget_leases')
     .select('amount')
-    .where('process_id', '=', process_id)
-    .where('account_key', '=', account_key)
-    .where('start_ms', '=', start_ms)
+    .where((row) => row.and({ process_id, account_key, start_ms }))
     .executeTakeFirst()
   if (!lease || lease.amount <= amount) return
   await leaseRow(rows, process_id, { account_key, start_ms }).set({ amount }).execute()
@@ -206,9 +196,7 @@ async function endLeases(
   for (const { process_id, account_key, start_ms, expires_ms } of leases) {
     const ended = await rows
       .deleteFrom('budget_leases')
-      .where('process_id', '=', process_id)
-      .where('account_key', '=', account_key)
-      .where('start_ms', '=', start_ms)
+      .where((row) => row.and({ process_id, account_key, start_ms }))
       .where('expires_ms', '=', expires_ms) // its process has not renewed it meanwhile
       .returning('amount')
       .executeTakeFirst()

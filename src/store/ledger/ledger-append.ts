@@ -243,9 +243,7 @@ async function releaseHolds(rows: Write, holds: readonly TaskHold[]): Promise<Ma
   for (const { call_id, account_key, start_ms } of holds) {
     const released = await rows
       .deleteFrom('budget_holds')
-      .where('call_id', '=', call_id)
-      .where('account_key', '=', account_key)
-      .where('start_ms', '=', start_ms)
+      .where((row) => row.and({ call_id, account_key, start_ms }))
       .returning('amount')
       .executeTakeFirst()
     const key = `${account_key} ${start_ms}`
@@ -271,9 +269,7 @@ async function reduceLease(
   const rest = await rows
     .selectFrom('budget_leases')
     .select('amount')
-    .where('process_id', '=', process_id)
-    .where('account_key', '=', account_key)
-    .where('start_ms', '=', start_ms)
+    .where((row) => row.and({ process_id, account_key, start_ms }))
     .executeTakeFirst()
   if (rest) await takeFromLease(rows, [rest.amount, ...name, rest.amount])
   return rest?.amount ?? 0

@@ -213,8 +213,7 @@ async function surplusEndUsers(write: Write, entries: readonly LedgerEntry[]): P
       .selectFrom('ledger_end_users')
       .select('end_user')
       .distinct()
-      .where('start', '=', start)
-      .where('token_id', '=', token_id)
+      .where((row) => row.and({ start, token_id }))
       .where('end_user', 'in', [...end_users])
       .execute()
     for (const { end_user } of known) end_users.delete(end_user)
@@ -235,8 +234,7 @@ async function surplusEndUsers(write: Write, entries: readonly LedgerEntry[]): P
     await write
       .updateTable('ledger_end_user_counts')
       .set((row) => ({ end_users: row('end_users', '-', over) }))
-      .where('start', '=', start)
-      .where('token_id', '=', token_id)
+      .where((row) => row.and({ start, token_id }))
       .execute()
   }
   return surplus

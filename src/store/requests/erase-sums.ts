@@ -19,9 +19,7 @@ export async function eraseFromSums(engine: Parts, { end_user, project_id }: End
     await engine.write((write) =>
       write
         .deleteFrom('request_sums')
-        .where('period', '=', period)
-        .where('kind', '=', 'user')
-        .where('scope', '=', end_user)
+        .where((row) => row.and({ period, kind: 'user', scope: end_user }))
         .execute(),
     )
     for (const kind of ['all', 'project'] as const) {
@@ -39,8 +37,7 @@ async function eachStep(engine: Parts, { sums, end_user, only }: Search): Promis
     const rows = await engine.db
       .selectFrom('request_sums')
       .select(['scope', 'start', containsName('users', end_user).as('is_named')])
-      .where('period', '=', sums.period)
-      .where('kind', '=', sums.kind)
+      .where((row) => row.and({ period: sums.period, kind: sums.kind }))
       .where(sql<boolean>`(scope, start) > (${after.scope}, ${after.start})`)
       .$if(only !== undefined, (select) => select.where('scope', '=', only ?? ''))
       .orderBy('scope')
@@ -61,18 +58,12 @@ const eraseFromRow = ({ write }: Parts, { period, kind, scope, start }: Sums & P
     const row = await rows
       .selectFrom('request_sums')
       .select('users')
-      .where('period', '=', period)
-      .where('kind', '=', kind)
-      .where('scope', '=', scope)
-      .where('start', '=', start)
+      .where((row) => row.and({ period, kind, scope, start }))
       .executeTakeFirst()
     const left = (JSON.parse(row?.users ?? '[]') as [string][]).filter(([name]) => name !== end_user)
     await rows
       .updateTable('request_sums')
       .set({ users: left.length === 0 ? null : JSON.stringify(left) })
-      .where('period', '=', period)
-      .where('kind', '=', kind)
-      .where('scope', '=', scope)
-      .where('start', '=', start)
+      .where((row) => row.and({ period, kind, scope, start }))
       .execute()
   })

@@ -1,5 +1,7 @@
 /** Live events of all processes in the database. */
+
 import type { Engine } from '../engine.ts'
+import { addToRevision } from '../revisions.ts'
 import type { Write } from '../tables.ts'
 import { bumpRevision } from '../tokens/account-columns.ts'
 import type { LiveRow, LiveStore } from './live-store.ts'
@@ -64,12 +66,7 @@ export function liveStore({ db, write }: Engine): LiveStore {
 async function appendRows(rows: Write, events: readonly Omit<LiveRow, 'sequence'>[]): Promise<void> {
   if (events.length === 0) return
   // The row is locked until the commit: a reader never sees a later row before an earlier one.
-  const { revision: last } = await rows
-    .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', events.length) }))
-    .where('noun', '=', 'live_events')
-    .returning('revision')
-    .executeTakeFirstOrThrow()
+  const last = await addToRevision(rows, 'live_events', events.length)
   const first = last - events.length + 1
   await rows
     .insertInto('live_events')

@@ -158,8 +158,7 @@ export async function eraseFromMinutes(write: Write, end_user: string, project_i
     await write
       .updateTable('request_minutes')
       .set({ users: left.length === 0 ? null : JSON.stringify(left) })
-      .where('start', '=', start)
-      .where('id', '=', id)
+      .where((row) => row.and({ start, id }))
       .execute()
   }
 }

@@ -1,7 +1,9 @@
 /** The request log in the database. */
+
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import { createInsert } from '../fixed-statements.ts'
+import { addToRevision } from '../revisions.ts'
 import type { Write } from '../tables.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
 import { addToMinutes } from './minute-sums.ts'
@@ -39,15 +41,7 @@ const insertRows = createInsert({ table: 'request_log', columns: COLUMNS, after:
 export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogStore {
   return {
     async reserve(count) {
-      const { revision } = await write((rows) =>
-        rows
-          .updateTable('revisions')
-          .set((revisions) => ({ revision: revisions('revision', '+', count) }))
-          .where('noun', '=', 'request_log')
-          .returning('revision')
-          .executeTakeFirstOrThrow(),
-      )
-      return revision - count + 1
+      return (await write((rows) => addToRevision(rows, 'request_log', count))) - count + 1
     },
 
     append: (added, { is_repeated = true } = {}) =>
@@ -171,8 +165,7 @@ async function deleteRelated(rows: Write, deleted: readonly DeletedRow[]): Promi
     await rows
       .deleteFrom('request_tags')
       .where('tag', 'in', JSON.parse(tags) as string[])
-      .where('at_ms', '=', at_ms)
-      .where('row_id', '=', row_id)
+      .where((row) => row.and({ at_ms, row_id }))
       .execute()
   }
   const ids = deleted.map(({ row_id }) => row_id)

@@ -86,8 +86,7 @@ async function readRows(
   const rows: (Pick<SumsRow, 'scope' | 'start' | 'total'> & Partial<SumsRow>)[] = await db
     .selectFrom('request_sums')
     .select(['scope', 'start', 'total', ...(column ? [column] : [])])
-    .where('period', '=', period)
-    .where('kind', '=', kind)
+    .where((row) => row.and({ period, kind }))
     .where('scope', 'in', [...keys])
     .where('start', '>=', from)
     .where('start', '<', to)

@@ -42,8 +42,7 @@ export function conversationStore({ db, write }: Engine): ConversationStore {
         const [updated] = await rows
           .updateTable('conversations')
           .set({ metadata: JSON.stringify(metadata), expires_at })
-          .where('conversation_id', '=', conversation_id)
-          .where('token_id', '=', token_id)
+          .where((row) => row.and({ conversation_id, token_id }))
           .where('expires_at', '>', now)
           .execute()
         return (updated?.numUpdatedRows ?? 0n) > 0n
@@ -53,8 +52,7 @@ export function conversationStore({ db, write }: Engine): ConversationStore {
       write(async (rows) => {
         const [removed] = await rows
           .deleteFrom('conversations')
-          .where('conversation_id', '=', conversation_id)
-          .where('token_id', '=', token_id)
+          .where((row) => row.and({ conversation_id, token_id }))
           .execute()
         if (!removed?.numDeletedRows) return false
         await rows.deleteFrom('conversation_items').where('conversation_id', '=', conversation_id).execute()
@@ -85,8 +83,7 @@ export function conversationStore({ db, write }: Engine): ConversationStore {
       write(async (rows) => {
         const [removed] = await rows
           .deleteFrom('conversation_items')
-          .where('conversation_id', '=', conversation_id)
-          .where('item_id', '=', item_id)
+          .where((row) => row.and({ conversation_id, item_id }))
           .execute()
         if (!removed?.numDeletedRows) return false
         await rows
@@ -190,8 +187,7 @@ const itemsOf = (rows: Database | Write, conversation_id: string) =>
 const ownedBy = (rows: Database | Write, { conversation_id, token_id, now }: ConversationKey) =>
   rows
     .selectFrom('conversations')
-    .where('conversation_id', '=', conversation_id)
-    .where('token_id', '=', token_id)
+    .where((row) => row.and({ conversation_id, token_id }))
     .where('expires_at', '>', now)
 
 const lockOf = (rows: Write, conversation_id: string, owner: string) =>
@@ -202,8 +198,7 @@ async function lockRow(rows: Write, key: ConversationKey, request: LockRequest):
   let query = rows
     .updateTable('conversations')
     .set({ locked_by: owner, locked_until_ms: until_ms })
-    .where('conversation_id', '=', key.conversation_id)
-    .where('token_id', '=', key.token_id)
+    .where((row) => row.and({ conversation_id: key.conversation_id, token_id: key.token_id }))
     .where('expires_at', '>', key.now)
     .where((row) =>
       row.or([

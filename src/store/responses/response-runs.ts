@@ -4,6 +4,7 @@ import { createEarliestDue } from '../earliest-due.ts'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'
+import { dueInTurns } from '../turns.ts'
 import { appendItems } from './conversations.ts'
 import type { ResponseRun, ResponseRunStore, StoredEvents } from './response-store.ts'
 import { addResponse, storedOf } from './responses.ts'
@@ -34,8 +35,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
         rows
           .updateTable('response_runs')
           .set({ due_ms })
-          .where('response_id', '=', response_id)
-          .where('fence', '=', fence)
+          .where((row) => row.and({ response_id, fence }))
           .execute(),
       )
       return (renewed?.numUpdatedRows ?? 0n) > 0n
@@ -66,8 +66,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
         rows
           .updateTable('response_runs')
           .set((row) => ({ due_ms, attempts: row('attempts', '-', 1), fence: row('fence', '+', 1) }))
-          .where('response_id', '=', response_id)
-          .where('fence', '=', fence)
+          .where((row) => row.and({ response_id, fence }))
           .execute(),
       )
     },
@@ -77,8 +76,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
         const own = rows
           .selectFrom('responses')
           .select('response_id')
-          .where('response_id', '=', response_id)
-          .where('token_id', '=', token_id)
+          .where((row) => row.and({ response_id, token_id }))
         const [removed] = await rows.deleteFrom('response_runs').where('response_id', 'in', own).execute()
         if (!removed?.numDeletedRows) return false
         await change(rows, response_id, response)
@@ -112,7 +110,11 @@ type Claim = Parameters<ResponseRunStore['claim']>[0]
 
 async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
   // Concurrent claims skip the rows that others have locked: with more candidates some remain.
-  const candidates = await roundRobin(rows, now_ms, engine.many_writers ? limit * 4 : limit)
+  const candidates = await dueInTurns(
+    rows,
+    { table: 'response_runs', id: 'response_id' },
+    { now_ms, limit: engine.many_writers ? limit * 4 : limit },
+  )
   if (candidates.length === 0) return []
   const due = rows
     .selectFrom('response_runs')
@@ -154,34 +156,12 @@ async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit 
   return claimed
 }
 
-async function roundRobin(rows: Write, now_ms: number, limit: number): Promise<string[]> {
-  const due = rows
-    .selectFrom('response_runs')
-    .select(['response_id', 'due_ms'])
-    .select(({ fn }) =>
-      fn
-        .agg<number>('row_number')
-        .over((over) => over.partitionBy('token_id').orderBy('due_ms'))
-        .as('turn'),
-    )
-    .where('due_ms', '<=', now_ms)
-  const turns = await rows
-    .selectFrom(due.as('due'))
-    .select('response_id')
-    .orderBy('turn')
-    .orderBy('due_ms')
-    .limit(limit)
-    .execute()
-  return turns.map(({ response_id }) => response_id)
-}
-
 /** Whether this claim still owns the run; it does until the end of the transaction. */
 async function ownsLease({ many_writers }: Engine, rows: Write, run: { response_id: string; fence: number }) {
   const is_owner = rows
     .selectFrom('response_runs')
     .select('fence')
-    .where('response_id', '=', run.response_id)
-    .where('fence', '=', run.fence)
+    .where((row) => row.and({ response_id: run.response_id, fence: run.fence }))
   return (many_writers ? is_owner.forUpdate() : is_owner).executeTakeFirst()
 }
 

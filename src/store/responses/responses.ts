@@ -51,8 +51,7 @@ export function responseStore({ db, write }: Engine): ResponseStore {
             .selectFrom('responses')
             .selectAll()
             .select([sql<number>`0`.as('steps'), sql<number>`length(input) + length(response)`.as('texts')])
-            .where('response_id', '=', response_id)
-            .where('token_id', '=', token_id)
+            .where((row) => row.and({ response_id, token_id }))
             .where('expires_at', '>', now)
             .unionAll(
               make
@@ -79,8 +78,7 @@ export function responseStore({ db, write }: Engine): ResponseStore {
       write(async (rows) => {
         const [removed] = await rows
           .deleteFrom('responses')
-          .where('response_id', '=', response_id)
-          .where('token_id', '=', token_id)
+          .where((row) => row.and({ response_id, token_id }))
           .execute()
         const is_removed = (removed?.numDeletedRows ?? 0n) > 0n
         if (is_removed) await removeRuns(rows, [response_id])

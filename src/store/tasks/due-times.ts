@@ -34,8 +34,7 @@ export function dueTimes(engine: Engine): DueTimes {
         const counted = await rows
           .updateTable('revisions')
           .set({ revision: moves + 1 })
-          .where('noun', '=', NOUN)
-          .where('revision', '=', moves)
+          .where((row) => row.and({ noun: NOUN, revision: moves }))
           .returning('revision')
           .executeTakeFirst()
         if (!counted) return false

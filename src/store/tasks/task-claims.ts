@@ -73,8 +73,7 @@ async function roundRobin(write: Write, claim: Claim, most: number): Promise<str
     const queue = write
       .selectFrom('tasks')
       .select(['task_id', 'due_ms', 'token_id'])
-      .where('provider', '=', claim.provider)
-      .where('token_id', '=', token_id)
+      .where((row) => row.and({ provider: claim.provider, token_id }))
       .where('due_ms', '<=', claim.now_ms)
       .orderBy('due_ms')
       .orderBy('task_id')

@@ -30,9 +30,7 @@ export async function reopenTask(
       leased_by: '',
       fence: fence + 1, // a worker that has claimed it, to look up a late outcome, loses its lease
     })
-    .where('task_id', '=', task_id)
-    .where('fence', '=', fence)
-    .where('status', '=', 'FAILURE')
+    .where((row) => row.and({ task_id, fence, status: 'FAILURE' }))
     .where('deleted_at', 'is', null)
     .returning('status')
     .executeTakeFirst()

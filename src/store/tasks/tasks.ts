@@ -213,8 +213,7 @@ async function save(
       ...(progress === undefined ? {} : { progress: higherProgress(progress) }),
       ...(keep_lease ? { fence } : { leased_by: '' }), // unchanged: a statement has to set something
     })
-    .where('task_id', '=', task_id)
-    .where('fence', '=', fence)
+    .where((row) => row.and({ task_id, fence }))
   if (status !== undefined) query = query.where(UNFINISHED) // a final state never changes, whatever a step reports
   const row = await query.returning([...STEP_COLUMNS, 'finish_time']).executeTakeFirst()
   if (!row) return undefined
@@ -257,8 +256,7 @@ function remove(write: Write, { task_id, token_id, now }: { task_id: string; tok
       leased_by: '',
       fence: row('fence', '+', 1),
     }))
-    .where('task_id', '=', task_id)
-    .where('token_id', '=', token_id)
+    .where((row) => row.and({ task_id, token_id }))
     .where('deleted_at', 'is', null)
     .where(ENDED)
     .returning('task_id')

@@ -1,7 +1,7 @@
 /** Lists of webhooks with their attempts, for operators. */
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { beyond, pageOf } from '../page.ts'
 import type { WebhookStore } from '../store.ts'
 import type { Database, Write } from '../tables.ts'
 import type { WebhookAttempt, WebhookDelivery } from './webhook-row.ts'
@@ -43,11 +43,7 @@ export function webhookLists({ readInOrder, db }: Engine): Pick<WebhookStore, 'p
           .where('ended_ms', 'is not', null)
           .$if(state !== undefined, (query) => query.where(CONDITIONS[state ?? 'pending']))
           .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
-          .$if(after !== undefined, (query) =>
-            query.where(({ eb, refTuple, tuple }) =>
-              eb(refTuple('ended_ms', 'callback_id'), '<', tuple(placeNumber(after?.[0]), after?.[1] ?? '')),
-            ),
-          )
+          .$if(after !== undefined, (query) => query.where(beyond(['ended_ms', 'callback_id'], '<', after)))
           .orderBy('ended_ms', 'desc')
           .orderBy('callback_id', 'desc')
           .limit(limit + 1)

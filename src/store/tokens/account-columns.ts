@@ -1,4 +1,5 @@
 /** The columns that tokens and projects have in common, and the revision that counts the changes of both. */
+
 import {
   ACCOUNT_SETTING_NAMES,
   ACCOUNT_SETTINGS,
@@ -6,6 +7,7 @@ import {
   type AccountValues,
 } from '../../spec/account-settings.ts'
 import type { Project } from '../../spec/token.ts'
+import { addToRevision } from '../revisions.ts'
 import type { AccountColumns, SettingColumns, Write } from '../tables.ts'
 
 type Account = Omit<Project, 'project_id' | 'log_contents'>
@@ -54,17 +56,7 @@ export function changedColumns(change: Record<string, unknown>): Record<string, 
 }
 
 /** Counts a change of a token or a project, in the same transaction: no reader sees one without the other. */
-export const bumpRevision = (write: Write): Promise<number> => addToRevision(write, 1)
+export const bumpRevision = (write: Write): Promise<number> => addToRevision(write, 'tokens', 1)
 
 /** Changes nothing, but is written: the changes of other transactions wait for this one. */
-export const lockRevision = (write: Write): Promise<number> => addToRevision(write, 0)
-
-async function addToRevision(write: Write, by: 0 | 1): Promise<number> {
-  const row = await write
-    .updateTable('revisions')
-    .set((revisions) => ({ revision: revisions('revision', '+', by) }))
-    .where('noun', '=', 'tokens')
-    .returning('revision')
-    .executeTakeFirstOrThrow()
-  return row.revision
-}
+export const lockRevision = (write: Write): Promise<number> => addToRevision(write, 'tokens', 0)
