@@ -2,8 +2,7 @@
 import type { Kysely, Transaction } from 'kysely'
 import type { ACCOUNT_SETTINGS, AccountSettingName, AccountValues } from '../spec/account-settings.ts'
 import type { AuditRow } from '../spec/audit.ts'
-import type { EndpointFamily } from '../spec/endpoint-family.ts'
-import type { FailCode, TaskStatus } from '../spec/task.ts'
+import type { Task } from '../spec/task.ts'
 import type { LogContents } from '../spec/token.ts'
 import type { StoredAdminToken, StoredAnswer, StoredSession } from './admin/admin-store.ts'
 import type { AlertHistoryRow, DueAlert } from './admin/alert-store.ts'
@@ -63,46 +62,14 @@ type ModelsTable = { id: string; first_seen: number }
 /** How often each kind of record was changed. */
 type RevisionsTable = { noun: string; revision: number }
 
-type TasksTable = {
-  task_id: string
-  token_id: string
-  project_id: string | null
-  end_user: string | null
-  family: EndpointFamily
-  model: string
-  status: TaskStatus
-  progress: number
-  submit_time: number
-  start_time: number
-  finish_time: number
-  fail_code: FailCode | ''
-  fail_reason: string
-  /** JSON text, as are `tried`, `operation`, `made`, `outputs` and `late_outcome`. */
-  request: string
-  base_url: string
-  provider: string
-  upstream_model: string
-  provider_key: string | null
-  /** JSON text. */
-  call_options: string | null
-  trace: string | null
-  tried: string
-  sent_at: number | null
-  sent_to: string | null
-  operation: string | null
-  made: string | null
-  outputs: string
-  outputs_expire_at: number | null
-  deadline_at: number
-  cancel_asked_at: number | null
-  late_outcome: string | null
-  failures: number
-  due_ms: number | null
-  leased_by: string
-  fence: number
-  /** When it was deleted; null: it is visible. */
-  deleted_at: number | null
+/** Members that are JSON text in their column; null stays null. */
+type JsonText<Row, Names extends keyof Row> = Omit<Row, Names> & {
+  [Name in Names]: string | (null extends Row[Name] ? null : never)
 }
+
+type TaskJson = 'request' | 'call_options' | 'tried' | 'operation' | 'made' | 'outputs' | 'late_outcome'
+/** `deleted_at`: when it was deleted; null: it is visible. */
+type TasksTable = JsonText<Task, TaskJson> & { deleted_at: number | null }
 
 type TaskInputsTable = {
   task_id: string
@@ -250,7 +217,7 @@ type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number
 type AdminTokensTable = Omit<StoredAdminToken, 'disabled' | 'declared'> & { disabled: number; declared: number }
 
 /** `data`: JSON. */
-export type AlertHistoryTable = Omit<AlertHistoryRow, 'data'> & { open_key: string | null; data: string }
+export type AlertHistoryTable = JsonText<AlertHistoryRow, 'data'> & { open_key: string | null }
 
 /** `memberships`: JSON; null for none. */
 export type SessionsTable = Omit<StoredSession, 'memberships'> & { memberships: string | null }

@@ -8,6 +8,7 @@ import { nanoText } from '../../spec/price.ts'
 import {
   type LedgerStore,
   USAGE_DIMENSIONS,
+  USAGE_MEMBERS,
   type UsageDimension,
   type UsageSum,
 } from '../../store/ledger/ledger-store.ts'
@@ -122,22 +123,9 @@ export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRo
 
 type Row = Record<string, string | number>
 
-const MEMBERS: Record<UsageDimension, keyof UsageSum> = {
-  project: 'project_id',
-  token: 'token_id',
-  end_user: 'end_user',
-  family: 'family',
-  model: 'model',
-  provider: 'provider',
-  upstream_model: 'upstream_model',
-  day: 'start',
-  hour: 'start',
-  minute: 'start',
-}
-
 function rowOf(sum: UsageSum, by: readonly UsageDimension[], currency: string): Row {
   const row: Row = {}
-  for (const name of by) row[MEMBERS[name]] = (sum[MEMBERS[name]] ?? '') as string | number
+  for (const name of by) row[USAGE_MEMBERS[name]] = (sum[USAGE_MEMBERS[name]] ?? '') as string | number
   const { requests, errors, estimated, input_tokens, output_tokens, unknown_amounts, unknown_costs } = sum
   const [amount, cost] = [Number(nanoText(sum.amount)), Number(nanoText(sum.cost))]
   const counts = { requests, errors, estimated, input_tokens, output_tokens, amount, cost }
@@ -150,7 +138,13 @@ const inOrder = (a: Row, b: Row) => (keyOf(a) < keyOf(b) ? -1 : 1)
 /** A cell that a spreadsheet would take for a formula begins with an apostrophe. */
 function csvOf(rows: readonly Row[], by: readonly UsageDimension[]): Response {
   const counts = ['requests', 'errors', 'estimated', 'input_tokens', 'output_tokens', 'amount', 'cost']
-  const names = [...new Set(by.map((name) => MEMBERS[name])), ...counts, 'unknown_amounts', 'unknown_costs', 'currency']
+  const names = [
+    ...new Set(by.map((name) => USAGE_MEMBERS[name])),
+    ...counts,
+    'unknown_amounts',
+    'unknown_costs',
+    'currency',
+  ]
   const cell = (value: string | number = '') => {
     const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value)
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text

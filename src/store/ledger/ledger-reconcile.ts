@@ -5,24 +5,13 @@ import { budgetDifferences } from './budget-reconcile.ts'
 import { entryOfRow } from './ledger-append.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import { type LedgerDifference, SUM_PERIODS, type VendorDay } from './ledger-store.ts'
+import { COUNTS } from './ledger-sums.ts'
 import { exactSum, readSum, sumStarts } from './ledger-usage.ts'
 
 /** Of each comparison: more would not be read by anybody. */
 const MAX_DIFFERENCES = 1_000
 
 const PERIOD_NAMES: Record<number, string> = { 60: 'minute', 3600: 'hour', 86400: 'day' }
-const COUNTS = [
-  'entries',
-  'requests',
-  'errors',
-  'estimated',
-  'input_tokens',
-  'output_tokens',
-  'amount',
-  'cost',
-  'unknown_amounts',
-  'unknown_costs',
-] as const
 const OF_CALL = ['token_id', 'project_id', 'family', 'model', 'provider', 'upstream_model'] as const
 
 /** `from`, `to`: unix seconds. Each comparison is one statement, so that calls that are recorded meanwhile do not matter. */

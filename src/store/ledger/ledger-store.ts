@@ -27,20 +27,21 @@ export type AppendOptions = {
   closes?: readonly string[]
 }
 
-/** What sums are grouped by. */
-export const USAGE_DIMENSIONS = [
-  'project',
-  'token',
-  'end_user',
-  'family',
-  'model',
-  'provider',
-  'upstream_model',
-  'day',
-  'hour',
-  'minute',
-] as const
-export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
+/** What sums are grouped by, each with the member of a sum that holds it. */
+export const USAGE_MEMBERS = {
+  project: 'project_id',
+  token: 'token_id',
+  end_user: 'end_user',
+  family: 'family',
+  model: 'model',
+  provider: 'provider',
+  upstream_model: 'upstream_model',
+  day: 'start',
+  hour: 'start',
+  minute: 'start',
+} as const
+export type UsageDimension = keyof typeof USAGE_MEMBERS
+export const USAGE_DIMENSIONS = Object.keys(USAGE_MEMBERS) as UsageDimension[]
 
 /** `from` (inclusive) and `to` (exclusive) in unix seconds. */
 export type UsageQuery = {

@@ -2,22 +2,9 @@
 import { sql } from 'kysely'
 import { NANO } from '../../spec/price.ts'
 import type { Database } from '../tables.ts'
-import { SUM_PERIODS, type UsageDimension, type UsageQuery, type UsageResult, type UsageSum } from './ledger-store.ts'
+import { SUM_PERIODS, USAGE_MEMBERS, type UsageQuery, type UsageResult, type UsageSum } from './ledger-store.ts'
 
 const DAY_SECONDS = 86_400
-
-const COLUMNS = {
-  project: 'project_id',
-  token: 'token_id',
-  end_user: 'end_user',
-  family: 'family',
-  model: 'model',
-  provider: 'provider',
-  upstream_model: 'upstream_model',
-  day: 'start',
-  hour: 'start',
-  minute: 'start',
-} as const satisfies Record<UsageDimension, string>
 
 const COUNTS = [
   'requests',
@@ -38,7 +25,7 @@ export async function usageSums(db: Database, query: UsageQuery): Promise<UsageR
   const from = Math.floor(query.from / period) * period
   const to = Math.ceil(query.to / period) * period
   const by_end_user = query.by.includes('end_user')
-  const columns = [...new Set(query.by.map((dimension) => COLUMNS[dimension]))]
+  const columns = [...new Set(query.by.map((dimension) => USAGE_MEMBERS[dimension]))]
   const table = by_end_user ? sql.table('ledger_end_users') : sql.table('ledger_sums')
   const names = columns.length === 0 ? sql`` : sql`${sql.join(columns.map((name) => sql.ref(name)))}, `
   const group = columns.length === 0 ? sql`` : sql`group by ${sql.join(columns.map((name) => sql.ref(name)))}`
