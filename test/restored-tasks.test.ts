@@ -77,7 +77,7 @@ async function restored<T>(
 }
 
 async function runTasks(gateway: TestGateway, isReached: () => Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 500; round++) {
+  for (let round = 0; round < 2_000; round++) {
     if (await isReached()) return
     await gateway.instance.tasks.idle()
     gateway.clock.advance(1_000)
@@ -135,6 +135,37 @@ test('a video that may have been ordered after the backup is not ordered again',
     expect(vendor.orders).toHaveLength(1)
   } finally {
     await vendor.stop()
+  }
+})
+
+test.each([
+  ['another target has accepted', ['film', 'other'], [0, 1]],
+  ['the same one has accepted later', ['film'], [1, 0]],
+])('a video that was in doubt at a target, and that %s since, is not ordered again', async (_, names, orders) => {
+  const clock: { now?: () => number } = {}
+  const refusals = [500, 429]
+  const refusing = startVideoVendor({
+    idempotent: false,
+    lists: true,
+    refusals,
+    now: () => clock.now?.() ?? 0,
+  })
+  const other = startVideoVendor({ idempotent: false })
+  try {
+    const film = { kind: 'chatcompat-video', key: 'acme-key', options: { list: 'complete' } } as const
+    const providers: Plan['providers'] = {
+      film: { ...film, base_url: refusing.url },
+      other: { ...film, base_url: other.url },
+    }
+    const targets = names.map((provider, priority) => ({ provider, model: 'film', priority }))
+    const models: Plan['models'] = { 'film/film': { families: ['video-generation'], targets } }
+    const json = { model: 'film/film', prompt: 'a boat', seconds: 4 }
+    const plan = { point: '', isRefused: async () => refusals.length === 1, providers, models, json }
+    const onStart = ({ clock: started }: TestGateway) => void Object.assign(clock, { now: started.now })
+    expect(await restoredTask('/v1/video/generations', { ...plan, onStart })).toEqual(DOUBTED)
+    expect([refusing.orders.length, other.orders.length]).toEqual(orders)
+  } finally {
+    await Promise.all([refusing.stop(), other.stop()])
   }
 })
 

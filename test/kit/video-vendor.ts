@@ -40,6 +40,8 @@ type VendorOptions = {
   polls?: number
   /** Whether the first order with this prompt is rejected with 429. Default: no. */
   refusesFirst?: (prompt: string) => boolean
+  /** With these statuses, each taken out, the first orders are answered, and not accepted. */
+  refusals?: number[]
   /** Whether an order with this prompt is accepted although its first response is a 500. Default: no. */
   losesFirst?: (prompt: string) => boolean
   /** How a video ends, by its prompt. Default: completed. */
@@ -148,6 +150,8 @@ export function startVideoVendor(options: VendorOptions = {}): VideoVendor {
           refused.add(prompt)
           return Response.json({ error: { message: 'Too busy.', code: 'busy' } }, { status: 429 })
         }
+        const status = options.refusals?.shift()
+        if (status !== undefined) return Response.json({ error: { message: 'Oops.', code: 'oops' } }, { status })
         if (order_ms > 0) await Bun.sleep(order_ms / 2)
         const order = acceptOrder(request.headers.get('idempotency-key') ?? '', prompt)
         if (losesFirst(prompt) && order.repeats === 0) {

@@ -7,7 +7,7 @@ import { isEnded } from '../lifecycle.ts'
 import type { TaskProvider } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, withSignal } from './claimed-task.ts'
 import type { AcceptedOrder } from './immediate-outputs.ts'
-import { destinationOf, orderTimeoutSeconds } from './order.ts'
+import { mayBeElsewhere, orderTimeoutSeconds, wasSentThere } from './order.ts'
 
 /** How far the clocks of the gateway and of a provider may differ. */
 const CLOCK_SKEW_SECONDS = 60
@@ -62,7 +62,7 @@ async function recognise(
   const own = listed.find(({ label }) => label === task.task_id)
   if (own) return { operation: own.operation }
   // Another account, or the same one with other settings: its list says nothing about this order.
-  if (task.sent_to !== destinationOf(claimed)) return is_settled ? 'gone' : 'open'
+  if (!wasSentThere(claimed)) return is_settled ? 'gone' : 'open'
   const fields = await list.fieldsOf?.(call)
   const unlabelled = fields ? listed.filter(({ label }) => label === undefined) : []
   // Read after the list: an order that another task has stored since is then seen as its own.
@@ -80,6 +80,7 @@ async function recognise(
   if (list.absent !== 'not accepted' || (list.fieldsOf && !fields)) return 'gone'
   const ofRivals = mine.filter((one) => rivals.some((rival) => within(windowOf(claimed, rival), one)))
   const rest = free.filter((one) => !ofRivals.includes(one) && fields && mayBeOurs(one, { fields, window }))
+  if (await mayBeElsewhere(claimed)) return 'gone'
   return (await isOfOtherTasks(claimed, rest)) ? 'not accepted' : 'gone'
 }
 

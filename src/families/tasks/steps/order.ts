@@ -4,10 +4,12 @@ import { canonicalJson } from '../../../kit/json.ts'
 import { sha256 } from '../../../kit/secret.ts'
 import type { OrderCall } from '../../../providers/provider.ts'
 import type { GatewayError } from '../../../spec/error.ts'
+import type { Task } from '../../../spec/task.ts'
+import { RESTORED_TO } from '../../../store/tasks/task-sent.ts'
 import { kindOf, type TaskProvider } from '../order-kinds.ts'
 import { asGatewayError, type ClaimedTask, withSignal } from './claimed-task.ts'
 import type { AcceptedOrder } from './immediate-outputs.ts'
-import { observed, targetIdOf } from './order-target.ts'
+import { observed, targetIdOf, targetsOf } from './order-target.ts'
 
 /** Beyond the wait for the first byte: for connecting, and for reading what follows it. */
 const REST_SECONDS = 30
@@ -31,12 +33,27 @@ export function destinationOf({ task, providerSettings }: Pick<ClaimedTask, 'tas
   return sha256(canonicalJson({ kind, preset, base_url, key, headers, fields, options })).slice(0, 16)
 }
 
+/** Whether it was sent there, as far as is known: after a restore it may have been sent to another target since. */
+export function wasSentThere(claimed: Pick<ClaimedTask, 'task' | 'providerSettings'>): boolean {
+  const { sent_to } = claimed.task
+  const destination = destinationOf(claimed)
+  return sent_to === destination || sent_to === RESTORED_TO + destination
+}
+
+/** Whether a backup was restored that may lack what has become of its order since. */
+export const isRestored = ({ sent_to }: Pick<Task, 'sent_to'>): boolean =>
+  sent_to === null || sent_to.startsWith(RESTORED_TO)
+
+/** Whether it may have been refused since a backup, and accepted by another target. */
+export const mayBeElsewhere = async (claimed: ClaimedTask): Promise<boolean> =>
+  isRestored(claimed.task) && !claimed.task.call_options?.no_fallback && (await targetsOf(claimed)).length > 1
+
 /** Whether an order in doubt may be sent again: the same provider honours its key, and still will when it arrives. */
 export function mayRepeat(
   claimed: ClaimedTask,
   { resubmit, key_seconds = Number.POSITIVE_INFINITY }: TaskProvider,
 ): boolean {
-  if (resubmit === 'unsafe' || claimed.task.sent_to !== destinationOf(claimed)) return false
+  if (resubmit === 'unsafe' || !wasSentThere(claimed)) return false
   const sent_ms = (claimed.task.sent_at ?? 0) * 1000
   return claimed.clock.now() + orderTimeoutSeconds(claimed) * 1000 < sent_ms + key_seconds * 1000
 }

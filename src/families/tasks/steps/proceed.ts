@@ -8,7 +8,7 @@ import type { TaskProvider } from '../order-kinds.ts'
 import { nextAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
 import { classifyError, reasonFrom } from './fail-code.ts'
-import { destinationOf, mayRepeat, orderLeaseEnd, orderTimeoutSeconds } from './order.ts'
+import { destinationOf, isRestored, mayRepeat, orderLeaseEnd, orderTimeoutSeconds } from './order.ts'
 import { observed } from './order-target.ts'
 import { RESTORED, storeOperation } from './send.ts'
 
@@ -30,7 +30,7 @@ export async function proceed(claimed: ClaimedTask, provider: TaskProvider): Pro
   const { task, store } = claimed
   const from = task.operation
   // Restored from a backup, after which it may have been sent.
-  if (task.sent_to === null && (provider.resubmit === 'unsafe' || provider.key_seconds !== undefined))
+  if (isRestored(task) && (provider.resubmit === 'unsafe' || provider.key_seconds !== undefined))
     return fail(claimed, 'submit_outcome_unknown', RESTORED)
   claimed.crashHook('proceed: before the mark')
   const due_ms = orderLeaseEnd(claimed)

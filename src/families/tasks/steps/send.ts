@@ -10,7 +10,16 @@ import { type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { type AcceptedOrder, acceptedChange, storeImmediateOutputs } from './immediate-outputs.ts'
 import { lookUpOrder } from './look-up.ts'
-import { destinationOf, mayRepeat, order, orderCallFor, orderLeaseEnd } from './order.ts'
+import {
+  destinationOf,
+  isRestored,
+  mayBeElsewhere,
+  mayRepeat,
+  order,
+  orderCallFor,
+  orderLeaseEnd,
+  wasSentThere,
+} from './order.ts'
 import { admitOrder, countRepeated, type OrderHold } from './order-limits.ts'
 import { chooseBelowLimits, chooseTarget, storedTarget, targetIdOf, targetsOf, withCurrentKey } from './order-target.ts'
 
@@ -129,7 +138,7 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   const { task, store, clock } = claimed
   const provider = taskProvider(claimed)
   if (!provider) return retryDoubt(claimed)
-  const is_same = task.sent_to === destinationOf(claimed)
+  const isHere = wasSentThere(claimed) && !(await mayBeElsewhere(claimed))
   const call = await orderCallFor(claimed)
   // Where only files are missing, the order is known to be accepted: repeating it returns its result.
   const found = task.operation === null ? await lookUpOrder(claimed, provider, call) : 'gone'
@@ -137,10 +146,10 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   // As if it had not been sent yet: the next step sends it.
   if (found === 'not accepted')
     return saveChange(claimed, 'refused', { sent_at: null, failures: 0, due_ms: clock.now() }).then(() => {})
-  if (!is_same || !mayRepeat(claimed, provider)) {
+  if (!isHere || !mayRepeat(claimed, provider)) {
     return found === 'open'
       ? retryDoubt(claimed)
-      : fail(claimed, 'submit_outcome_unknown', task.sent_to === null ? RESTORED : UNKNOWN_OUTCOME)
+      : fail(claimed, 'submit_outcome_unknown', isRestored(task) ? RESTORED : UNKNOWN_OUTCOME)
   }
   if (!(await store.tasks.save(task, { keep_lease: true, due_ms: orderLeaseEnd(claimed) }))) return
   claimed.crashHook('doubt: before the order')
