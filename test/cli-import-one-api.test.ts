@@ -266,10 +266,15 @@ describe('gatehouse import one-api', () => {
       '-- MySQL dump 10.13',
       'CREATE TABLE `channels` (`id` int, `type` int, `key` text, `status` int, `name` text, `models` text, `group` text) ENGINE=InnoDB;',
       "INSERT INTO `channels` VALUES (1,1,'sk-of-the-vendor',1,'ma\\'in','gpt-4o','default');",
+      '-- Dump completed on 2026-01-01',
     ]
     writeFileSync(join(directory, 'dump.sql'), dump.join('\n'))
     const report = await importOf('one-api', 'dump.sql', '--secrets', 'secrets.env')
-    expect(report.lines).toMatchObject([{ outcome: 'carried', from: "channels[ma'in].models: gpt-4o" }])
+    expect(report.lines).toMatchObject([
+      { outcome: 'carried', from: "channels[ma'in].models: gpt-4o" },
+      { outcome: 'dropped', from: 'tokens' },
+      { outcome: 'dropped', from: 'users' },
+    ])
     const secrets = parseEnvironmentFile(readFileSync(join(directory, 'secrets.env'), 'utf8'), 'secrets.env')
     expect(Object.values(secrets)).toEqual(['sk-of-the-vendor'])
     writeFileSync(join(directory, 'config.json'), '{"a":1}')

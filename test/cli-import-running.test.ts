@@ -228,6 +228,29 @@ describe('gatehouse import new-api URL', () => {
     expect(outcomesOf(report)).toHaveLength(6)
   })
 
+  test('reads lists alone, whose pages older versions count from 0 and make as long as they like', async () => {
+    using directory = importDirectory()
+    const users = Array.from({ length: 5 }, (_, at) => ({ ...USER, id: at + 1, username: `user-${at}` }))
+    const tokens = users.map(({ id }) => ({ ...TOKEN, id, user_id: id, name: `app-${id}`, key: `${id}`.repeat(48) }))
+    const url = serverOf((path) => {
+      const page = Number(new URL(path, 'http://host').searchParams.get('p'))
+      const items = path.startsWith('/api/user/?') ? users : path.startsWith('/api/token/') ? tokens : []
+      const rows = items.slice(page * 2, page * 2 + 2)
+      return { body: { success: true, data: path === '/api/user/self' ? USER : rows.length > 0 ? rows : null } }
+    })
+    const report = await directory.report(['new-api', url], { NEW_API_ACCESS_TOKEN: 'access-token' })
+    expect(outcomesOf(report)).toHaveLength(10)
+  })
+
+  test('refuses an answer without a list, which is no empty one', async () => {
+    using directory = importDirectory()
+    const url = serverOf(() => ({ body: { success: true, message: '' } }))
+    const { code } = await directory.import(['new-api', url], { NEW_API_ACCESS_TOKEN: 'access-token' })
+    expect(code).toBe('/api/channel/ answers without a list of rows')
+    const other = await directory.import(['litellm', url], { LITELLM_MASTER_KEY: KEY })
+    expect(other.code).toBe('/model/info answers without a list of rows')
+  })
+
   test('says what the server refuses', async () => {
     using directory = importDirectory()
     const url = serverOf(() => ({ body: { success: false, message: 'no permission' } }))

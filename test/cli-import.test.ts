@@ -336,7 +336,22 @@ INSERT INTO "LiteLLM_VerificationToken" (token, key_alias) VALUES ('${'b'.repeat
 `,
     )
     const report = await importOf('litellm', source, '--dry-run')
-    expect(report.lines.map(({ from }) => from)).toEqual(["LiteLLM_VerificationToken[real's]"])
+    const read = report.lines.filter(({ why }) => why !== 'the source has no such table, or nothing of it')
+    expect(read.map(({ from }) => from)).toEqual(["LiteLLM_VerificationToken[real's]"])
+    expect(report.lines.map(({ from }) => from)).toContain('LiteLLM_TeamTable')
+  })
+
+  test.each([
+    ['without a table to read', 'CREATE TABLE other (id int);\n', 'none of the tables LiteLLM_VerificationToken'],
+    [
+      'that was cut off',
+      '-- PostgreSQL database dump\nCREATE TABLE "LiteLLM_TeamTable" (team_id text);\n',
+      'was cut off',
+    ],
+    ['in UTF-16', Buffer.from('\uFEFFCREATE TABLE "LiteLLM_TeamTable" (team_id text);', 'utf16le'), 'UTF-8'],
+  ])('refuses a dump %s', async (_, text, message) => {
+    writeFileSync(join(directory, 'dump.sql'), text)
+    expect((await gatehouse('import', ['litellm', 'dump.sql'])).error).toContain(message)
   })
 
   test.each([

@@ -26,10 +26,8 @@ const OTHERS: Record<string, string> = {
   config_mcp_clients: 'write it as mcp.servers.<name>',
   governance_virtual_key_mcp_configs: 'name the token in mcp.servers.<name>.tokens',
 }
-export const BIFROST_TABLES = [
-  ...[PROVIDERS, KEYS, VIRTUAL_KEYS, SHARES, SHARE_KEYS, BUDGETS, LIMITS, TEAMS, CUSTOMERS],
-  ...Object.keys(OTHERS),
-]
+export const BIFROST_EXPECTED = [PROVIDERS, KEYS, VIRTUAL_KEYS, SHARES, SHARE_KEYS, BUDGETS, LIMITS, TEAMS, CUSTOMERS]
+export const BIFROST_TABLES = [...BIFROST_EXPECTED, ...Object.keys(OTHERS)]
 
 export function readBifrostTables(draft: Draft, tables: Tables): void {
   const rows = (name: string) => tables.get(name) ?? []

@@ -23,7 +23,8 @@ const OTHERS: Record<string, string> = {
   LiteLLM_TagTable: 'tags have no budgets',
   LiteLLM_CredentialsTable: 'its values are encrypted; set the keys of providers as variables',
 }
-export const LITELLM_TABLES = [KEYS, TEAMS, USERS, BUDGETS, MODELS, ...Object.keys(OTHERS)]
+export const LITELLM_EXPECTED = [KEYS, TEAMS, USERS, BUDGETS, MODELS]
+export const LITELLM_TABLES = [...LITELLM_EXPECTED, ...Object.keys(OTHERS)]
 
 type Budgets = ReadonlyMap<string, Row>
 

@@ -2,9 +2,9 @@
 import { isRecord } from '../../kit/json.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
-import { BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
+import { BIFROST_EXPECTED, BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
 import { createDraft, type Draft, type SourceName } from './imported.ts'
-import { LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
+import { LITELLM_EXPECTED, LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
 import { readLiteLlmConfig } from './litellm-config.ts'
 import { ONE_API_TABLES, readOneApi } from './one-api.ts'
 import { PORTKEY_TABLES, readPortkeyConfig, readPortkeyTables } from './portkey.ts'
@@ -16,15 +16,27 @@ import { presentFile } from './write-file.ts'
 type Reader = {
   /** The tables of its database; empty: it is not read. */
   tables: readonly string[]
+  /** Those of them that each database has. */
+  expected?: readonly string[]
   readTree(draft: Draft, tree: Record<string, unknown>): void
   readTables(draft: Draft, tables: Tables): void
 }
 
 const READERS: Record<SourceName, Reader> = {
-  litellm: { tables: LITELLM_TABLES, readTree: readLiteLlmConfig, readTables: readLiteLlmTables },
-  'new-api': { tables: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
-  'one-api': { tables: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
-  bifrost: { tables: BIFROST_TABLES, readTree: readBifrostConfig, readTables: readBifrostTables },
+  litellm: {
+    tables: LITELLM_TABLES,
+    expected: LITELLM_EXPECTED,
+    readTree: readLiteLlmConfig,
+    readTables: readLiteLlmTables,
+  },
+  'new-api': { tables: ONE_API_TABLES, expected: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
+  'one-api': { tables: ONE_API_TABLES, expected: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
+  bifrost: {
+    tables: BIFROST_TABLES,
+    expected: BIFROST_EXPECTED,
+    readTree: readBifrostConfig,
+    readTables: readBifrostTables,
+  },
   portkey: { tables: PORTKEY_TABLES, readTree: readPortkeyConfig, readTables: readPortkeyTables },
 }
 
@@ -43,6 +55,8 @@ export async function readImport(name: SourceName, from: string, { given, termin
   if ('tree' in source) reader.readTree(draft, source.tree)
   else {
     reader.readTables(draft, source.tables)
+    for (const name of source.isDatabase ? (reader.expected ?? []) : [])
+      if (!source.tables.has(name)) draft.dropped(name, 'the source has no such table, or nothing of it')
     for (const other of source.others ?? []) draft.dropped(other, 'this import does not read it')
   }
   return draft

@@ -115,7 +115,12 @@ async function textOf(response: Response, shown: string): Promise<string> {
 /** LiteLLM without a database has models only. */
 class NoDatabase extends Error {}
 
-const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRecord) : [])
+/** Throws where there is no list: a source that was not read is not an empty one. */
+function rowsOf(value: unknown, path: string): Row[] {
+  // Go writes an empty list as null.
+  if (value !== null && !Array.isArray(value)) throw new Error(`${path} answers without a list of rows`)
+  return (value ?? []).filter(isRecord)
+}
 const bodyOf = (value: unknown): Body => (isRecord(value) ? value : {})
 
 type Page = {
@@ -123,6 +128,8 @@ type Page = {
   /** How many pages or rows there are, where the answer says it. */
   pages?: unknown
   total?: unknown
+  /** A list alone: its first page may be 0, and its pages may be shorter than what was requested. */
+  isPlain?: boolean
 }
 
 /** `path`: with what the number of the page is put behind. An empty page is the last one. A row is taken once, by `key`. */
@@ -130,17 +137,28 @@ async function allPages({ call, draft }: Running, path: string, of: (body: Body)
   const list = path.replace(/\?.*$/, '')
   const rows = new Map<unknown, Row>()
   let bytes = 0
+  const read = async (page: number) => {
+    const before = rows.size
+    const read = of(bodyOf(await call(`${path}${page}`)))
+    for (const row of read.rows) rows.set(row[key] ?? rows.size, row)
+    bytes += JSON.stringify(read.rows).length
+    return { ...read, hasNew: rows.size > before }
+  }
   for (let page = 1; page <= MOST_PAGES; page++) {
-    const body = bodyOf(await call(`${path}${page}`))
-    const { rows: found, pages, total } = of(body)
-    for (const row of found) rows.set(row[key] ?? rows.size, row)
-    bytes += JSON.stringify(found).length
+    const { rows: found, pages, total, isPlain, hasNew } = await read(page)
+    if (isPlain && page === 1) await read(0)
     if (rows.size > MOST_ROWS || bytes > MAX_LIST_BYTES)
       throw new Error(
         `${list} has more than ${MOST_ROWS} rows or ${MAX_LIST_BYTES} bytes; import a dump of its database`,
       )
     const isLast =
-      typeof pages === 'number' ? page >= pages : typeof total === 'number' ? rows.size >= total : found.length < PAGE
+      typeof pages === 'number'
+        ? page >= pages
+        : typeof total === 'number'
+          ? rows.size >= total
+          : isPlain
+            ? !hasNew
+            : found.length < PAGE
     if (!isLast && found.length > 0) continue
     if (typeof total === 'number' && rows.size < total)
       draft.dropped(list, `it has ${total} rows and shows ${rows.size}: import again while it does not change`)
@@ -153,18 +171,22 @@ async function readLiteLlm(running: Running): Promise<Tables> {
   const { call, draft } = running
   const models = bodyOf(await call('/model/info'))
   draft.dropped('/model/info', 'it has no keys of providers, fallbacks, aliases and settings; import config.yaml too')
-  const tables: Tables = new Map([['LiteLLM_ProxyModelTable', rowsOf(models.data).map(withoutMasks)]])
+  const tables: Tables = new Map([['LiteLLM_ProxyModelTable', rowsOf(models.data, '/model/info').map(withoutMasks)]])
   const all = (path: string, member: string, key: string) => {
     const of = ({ total_pages, total_count, total, [member]: rows }: Body) =>
-      ({ rows: rowsOf(rows), pages: total_pages, total: total_count ?? total }) satisfies Page
+      ({
+        rows: rowsOf(rows, path.replace(/\?.*$/, '')),
+        pages: total_pages,
+        total: total_count ?? total,
+      }) satisfies Page
     return allPages(running, `${path}=${PAGE}&page=`, of, key)
   }
   try {
     const keys = await all('/key/list?return_full_object=true&size', 'keys', 'token')
     tables.set('LiteLLM_VerificationToken', keys.map(accountOf))
     tables.set('LiteLLM_UserTable', (await all('/user/list?page_size', 'users', 'user_id')).map(accountOf))
-    tables.set('LiteLLM_TeamTable', rowsOf(await call('/team/list')).map(accountOf))
-    tables.set('LiteLLM_BudgetTable', rowsOf(await call('/budget/list')))
+    tables.set('LiteLLM_TeamTable', rowsOf(await call('/team/list'), '/team/list').map(accountOf))
+    tables.set('LiteLLM_BudgetTable', rowsOf(await call('/budget/list'), '/budget/list'))
   } catch (error) {
     if (!(error instanceof NoDatabase)) throw error
     draft.dropped('/key/list', 'it runs without a database, so it has no keys, teams and users')
@@ -219,7 +241,9 @@ async function readNewApi(running: Running): Promise<Tables> {
   const list = (path: string) => {
     const of = ({ success, message, data }: Body): Page => {
       if (success === false) throw new Error(`${path}: ${String(message ?? 'it is refused').slice(0, 200)}`)
-      return isRecord(data) ? { rows: rowsOf(data.items), total: data.total } : { rows: rowsOf(data) }
+      if (isRecord(data)) return { rows: rowsOf(data.items, path), total: data.total }
+      // Older versions answer with a list alone, and count its pages from 0.
+      return { rows: rowsOf(data, path), isPlain: true }
     }
     return allPages(running, `${path}?page_size=${PAGE}&p=`, of, 'id')
   }

@@ -7,8 +7,8 @@ import { isRecord, isTooDeep } from '../../kit/json.ts'
 import { readCsv } from '../csv.ts'
 import { type Row, readSqlDump, type Tables } from './sql-dump.ts'
 
-/** `others`: members of a file with tables that are none. */
-type Source = { tree: Record<string, unknown> } | { tables: Tables; others?: string[] }
+/** `others`: members of a file with tables that are none. `isDatabase`: a whole one, where a table that is not there is missing. */
+type Source = { tree: Record<string, unknown> } | { tables: Tables; others?: string[]; isDatabase?: boolean }
 
 /** A configuration of ten thousand models has a tenth of it. */
 const MAX_CONFIG_BYTES = 20 * 1024 * 1024
@@ -23,22 +23,28 @@ export function readSource(from: string, { cwd, names }: { cwd: string; names: r
   try {
     const { size } = statOf(path)
     if (statSync(path).isDirectory()) return { tables: readDirectory(path, names) }
-    if (headOf(path) === SQLITE_HEAD) return { tables: readSqlite(path, names) }
+    if (headOf(path) === SQLITE_HEAD) return { tables: readSqlite(path, names), isDatabase: true }
     const isDump = names.length > 0 && /\.(sql|dump)$/i.test(path)
     const limit = isDump ? MAX_DUMP_BYTES : MAX_CONFIG_BYTES
     if (size > limit) {
       const advice = isDump ? `; dump only the tables ${names.join(', ')}` : ''
       throw new Error(`it has ${size} bytes; the limit is ${limit}${advice}`)
     }
-    const text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
+    const text = textOf(path)
     if (text.startsWith('PGDMP')) {
       throw new Error('it is a dump of pg_dump in its own format; write it in SQL, with pg_dump --format=plain')
     }
-    if (isDump) return { tables: readSqlDump(text, names) }
+    if (isDump) return { tables: readSqlDump(text, names), isDatabase: true }
     return sourceOf(/\.json$/i.test(path) || /^\s*[{[]/.test(text) ? parsedJson(text) : parsedYaml(text), names)
   } catch (error) {
     throw new Error(`${from} cannot be read: ${(error as Error).message}`)
   }
+}
+
+function textOf(path: string): string {
+  const text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
+  if (text.slice(0, 1_000).includes('\0')) throw new Error('it is UTF-16, or no text; write it in UTF-8')
+  return text
 }
 
 function statOf(path: string): { size: number } {
@@ -106,7 +112,7 @@ function readDirectory(path: string, names: readonly string[]): Tables {
     const file = existsSync(json) ? json : existsSync(csv) ? csv : undefined
     if (file === undefined) continue
     if (statSync(file).size > MAX_DUMP_BYTES) throw new Error(`${name} has more than ${MAX_DUMP_BYTES} bytes`)
-    const text = readFileSync(file, 'utf8')
+    const text = textOf(file)
     if (file === json) tables.set(name, rowsIn(parsedJson(text), name))
     else {
       const [head = [], ...rows] = readCsv(text)

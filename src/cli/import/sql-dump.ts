@@ -13,6 +13,18 @@ const HEAD = 20_000
 
 /** Throws an Error that says where the dump cannot be read. */
 export function readSqlDump(text: string, names: readonly string[]): Tables {
+  const tables = tablesIn(text, names)
+  if (tables.size === 0) throw new Error(`the dump has none of the tables ${names.join(', ')}`)
+  // What ends between two statements can be read to its end, and has lost the tables behind it.
+  if (HEADS.test(text.slice(0, HEAD)) && !/dump complete|^(COMMIT|ROLLBACK)\b/im.test(text.slice(-1_000)))
+    throw new Error('the dump was cut off: it has the first line of its tool and not the last; dump it again')
+  return tables
+}
+
+/** Of pg_dump, mysqldump, and `.dump` of SQLite, which write their last line then too. */
+const HEADS = /^-- (PostgreSQL database|MySQL|MariaDB) dump|^PRAGMA foreign_keys=OFF;\s+BEGIN TRANSACTION;/m
+
+function tablesIn(text: string, names: readonly string[]): Tables {
   const hasEscapes = /MySQL dump|MariaDB dump|ENGINE=\w|CREATE TABLE( IF NOT EXISTS)? `/i.test(text.slice(0, HEAD))
   const cursor: Cursor = { text, at: 0, hasEscapes }
   const tables: Tables = new Map()
