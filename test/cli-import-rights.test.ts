@@ -19,6 +19,26 @@ async function tokensOf(path: string) {
   }
 }
 
+/** What counts for each account: of the last week, and of all time. */
+async function spentOf(path: string): Promise<Record<string, [number, number]>> {
+  const store = await openStore({ url: `sqlite:${join(path, 'gatehouse.db')}` })
+  try {
+    const entries = await store.ledger.ofCall('import')
+    const sums = (isOf: (entry: (typeof entries)[number]) => boolean): [number, number] => {
+      const mine = entries.filter(isOf)
+      const sum = (list: typeof entries) => list.reduce((total, { amount }) => total + (amount ?? 0), 0) / 1e9
+      return [sum(mine.filter(({ at_ms }) => at_ms > Date.now() - 604_800_000)), sum(mine)]
+    }
+    const found: Record<string, [number, number]> = { all: sums(() => true) }
+    for (const { name, project_id } of await store.projects.list())
+      found[name] = sums((one) => one.project_id === project_id)
+    for (const { name, token_id } of await store.tokens.list()) found[name] = sums((one) => one.token_id === token_id)
+    return found
+  } finally {
+    await store.close()
+  }
+}
+
 describe('an import', () => {
   test('allows no model where the list of a key cannot be read', async () => {
     using directory = importDirectory()
@@ -75,7 +95,9 @@ describe('an import', () => {
   test('counts the same sums again where the source has begun another window', async () => {
     using directory = importDirectory()
     const spend = async (sum: number) => {
-      const tables = { LiteLLM_VerificationToken: [key('app', { spend: sum })] }
+      const tables = {
+        LiteLLM_VerificationToken: [key('app', { spend: sum, max_budget: 100, budget_duration: '30d' })],
+      }
       writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
       await directory.report(['litellm', 'litellm.json'])
       await directory.report(['litellm', 'litellm.json'])
@@ -86,5 +108,65 @@ describe('an import', () => {
     await store.close()
     // 10, then 5 of a new window and 5 more in it, then 5 of another one.
     expect(entries.map(({ amount }) => (amount ?? 0) / 1e9)).toEqual([10, 5, 5, 5])
+  })
+
+  test('counts in each project and token what the source counts there, whatever their keys have spent before', async () => {
+    using directory = importDirectory()
+    const team = { team_id: 't', team_alias: 'Research', spend: 10, max_budget: 100, budget_duration: '30d' }
+    const keys = [
+      key('ci', { team_id: 't', spend: 5_000 }),
+      key('alone', { spend: 7_000 }),
+      key('yearly', { spend: 500, max_budget: 1_200, budget_duration: '1y' }),
+      key('unknown', { spend: null }),
+    ]
+    const tables = { LiteLLM_TeamTable: [team], LiteLLM_UserTable: [], LiteLLM_VerificationToken: keys }
+    writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
+    const report = await directory.report(['litellm', 'litellm.json'])
+    expect(lineOf(report, 'LiteLLM_VerificationToken[ci].spend')?.to).toBe('token ci: 5000 spent in total')
+    expect(lineOf(report, 'LiteLLM_VerificationToken[yearly].spend')?.outcome).toBe('changed')
+    expect(lineOf(report, 'LiteLLM_TeamTable[t].spend')?.to).toBe('project Research: 10 spent in its month')
+    const expected: Awaited<ReturnType<typeof spentOf>> = {
+      all: [51.095890411, 7_051.095890411],
+      Research: [10, 10],
+      ci: [0, 5_000],
+      alone: [0, 7_000],
+      yearly: [41.095890411, 41.095890411],
+      unknown: [0, 0],
+    }
+    expect(await spentOf(directory.path)).toEqual(expected)
+    await directory.report(['litellm', 'litellm.json'])
+    expect(await spentOf(directory.path)).toEqual(expected)
+  })
+
+  test('counts a team once, whatever becomes of its keys between two imports', async () => {
+    using directory = importDirectory()
+    const day = 86_400_000
+    const at = (days: number) => new Date(Date.now() + days * day).toISOString()
+    const spend = async (team: object, keys: object[]) => {
+      const LiteLLM_TeamTable = [{ team_id: 't', team_alias: 'Sales', ...team }]
+      const tables = { LiteLLM_TeamTable, LiteLLM_VerificationToken: keys }
+      writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
+      for (let time = 0; time < 2; time++) await directory.report(['litellm', 'litellm.json'])
+      return (await spentOf(directory.path)).Sales?.[1]
+    }
+    const of = { team_id: 't' }
+    const monthly = { max_budget: 200, budget_duration: '30d' }
+    expect(
+      await spend({ spend: 100, ...monthly }, [key('A', { ...of, spend: 60 }), key('B', { ...of, spend: 40 })]),
+    ).toBe(100)
+    expect(
+      await spend({ spend: 100, ...monthly }, [
+        key('A', { ...of, spend: 60, expires: at(-1) }),
+        key('new B', { ...of, spend: 40 }),
+      ]),
+    ).toBe(100)
+    // A window that began with nothing, and then 60; an end that was moved before it came begins none.
+    expect(await spend({ spend: 0, ...monthly }, [])).toBe(100)
+    expect(await spend({ spend: 60, ...monthly, budget_reset_at: at(9) }, [])).toBe(160)
+    expect(await spend({ spend: 70, ...monthly, budget_reset_at: at(10) }, [])).toBe(170)
+    expect(await spend({ spend: 70, ...monthly, budget_reset_at: at(-1) }, [])).toBe(170)
+    expect(await spend({ spend: 80, ...monthly, budget_reset_at: at(20) }, [])).toBe(250)
+    // Without a window it is a correction.
+    expect(await spend({ spend: 70, max_budget: 200 }, [])).toBe(240)
   })
 })

@@ -9,7 +9,7 @@ const token = (used: number) => ({
   project_id: null,
   hash: 'a'.repeat(64),
   prefix: 'sk-',
-  settings: { name: 'app', labels: {} },
+  settings: { name: 'app', labels: {}, budgets: [{ amount: 100, window: 'month' as const }] },
   disabled: false,
   used,
 })

@@ -16,8 +16,10 @@ export type AdoptedProject = {
   project_id: string
   settings: Partial<AccountSettings> & { name: string }
   disabled: boolean
-  /** In the currency of the ledger; what its tokens have used is in it. */
-  used: number
+  /** In the currency of the ledger, as its source counts it for this account alone; undefined: it does not. */
+  used: number | undefined
+  /** When its source begins to count anew (unix seconds). */
+  resets_at?: number
 }
 export type AdoptedToken = Omit<AdoptedProject, 'project_id'> & {
   token_id: string
@@ -39,6 +41,9 @@ const USED_LABEL = 'import/spend'
 const NEXT_LABEL = 'import/spend-next'
 /** How often its source has begun a new window: the same sums, a window later, are other entries. */
 const WINDOWS_LABEL = 'import/spend-windows'
+const RESETS_LABEL = 'import/spend-resets'
+/** Before every window of now, except that without an end. */
+const LIFETIME_AGE_MS = 32 * 86_400_000
 type Labels = Record<string, string>
 
 export async function adoptAccounts(
@@ -74,14 +79,14 @@ function changesOf<Row extends StoredToken | StoredProject>(
 ): Partial<Row> {
   const { name: _, labels, ...rest } = next
   const own = Object.entries(present.labels).filter(([label]) =>
-    [USED_LABEL, NEXT_LABEL, WINDOWS_LABEL].includes(label),
+    [USED_LABEL, NEXT_LABEL, WINDOWS_LABEL, RESETS_LABEL].includes(label),
   )
   const kept = { ...labels, ...Object.fromEntries(own) }
   return differing(present, { ...rest, labels: kept, disabled: present.disabled || disabled } as Partial<Row>)
 }
 
 async function adoptProject(given: AdoptedProject, parts: AdoptParts): Promise<Adopted> {
-  const { project_id, disabled, used } = given
+  const { project_id, disabled } = given
   const { projects } = parts.store
   const settings = settingsOf(given)
   const name = given.settings.name
@@ -116,14 +121,14 @@ async function adoptProject(given: AdoptedProject, parts: AdoptParts): Promise<A
     }
     outcome = 'added'
   }
-  await recordUsed({ id: project_id, token_id: '', project_id, used, labels: present?.labels }, parts, (change) =>
+  await recordUsed({ ...given, id: project_id, token_id: '', labels: present?.labels }, parts, (change) =>
     projects.update(project_id, ({ labels }) => ({ labels: change(labels) })),
   )
   return { ...adopted, outcome }
 }
 
 async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopted> {
-  const { token_id, project_id, hash, prefix, disabled, used } = given
+  const { token_id, project_id, hash, prefix, disabled } = given
   const { tokens } = parts.store
   const settings = settingsOf(given)
   const name = given.settings.name
@@ -159,7 +164,7 @@ async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopt
     await tokens.add(token, { ...auditOf(parts, 'token.create', token_id, project_id), after: shown(token) })
     outcome = 'added'
   }
-  await recordUsed({ id: token_id, token_id, project_id, used, labels: present?.labels }, parts, (change) =>
+  await recordUsed({ ...given, id: token_id, labels: present?.labels }, parts, (change) =>
     tokens.update(token_id, ({ labels }) => ({ labels: change(labels) })),
   )
   return { ...adopted, outcome }
@@ -169,24 +174,31 @@ const secondsOf = ({ now_ms }: AdoptParts): number => Math.floor(now_ms / 1000)
 
 const shown = ({ hash: _, previous_hash: __, ...token }: StoredToken) => token
 
-type Spent = { id: string; token_id: string; project_id: string | null; used: number; labels: Labels | undefined }
+type Spent = Pick<AdoptedToken, 'token_id' | 'project_id' | 'used' | 'resets_at' | 'settings'> & {
+  id: string
+  labels: Labels | undefined
+}
 type Change = (labels: Labels) => Labels
 
 /**
  * Records what was spent since the last import; all of it where the source has begun a new window. The sum is noted before its
- * entry is written, so that an import after one that was interrupted writes the same entry, which changes nothing if it is there.
+ * entries are written, so that an import after one that was interrupted writes the same ones, which changes nothing if they are there.
  */
 async function recordUsed(
-  { used, labels = {}, ...account }: Spent,
+  { used, resets_at, labels = {}, ...account }: Spent,
   parts: AdoptParts,
   change: (change: Change) => Promise<unknown>,
 ): Promise<void> {
+  const { now_ms, store } = parts
   let recorded = Number(labels[USED_LABEL] ?? 0)
   let windows = Number(labels[WINDOWS_LABEL] ?? 0)
+  // Without a window the source counts for ever: no window of now has it, and a lower sum is a correction.
+  const isLifetime = !account.settings.budgets?.some(({ window }) => window !== 'total')
+  const at_ms = isLifetime ? now_ms - LIFETIME_AGE_MS : now_ms
   const end = async (sum: number): Promise<void> => {
-    const isNew = sum < recorded
-    if (isNew) windows++
-    await parts.store.ledger.append([entryOf(account, { from: recorded, to: sum, windows }, parts)])
+    // The same sums, later, are other entries.
+    if (sum < recorded) windows++
+    await store.ledger.append(entriesOf(account, { from: recorded, to: sum, windows, at_ms }))
     await change(({ [NEXT_LABEL]: _, ...rest }) => ({
       ...rest,
       [USED_LABEL]: String(sum),
@@ -194,23 +206,36 @@ async function recordUsed(
     }))
     recorded = sum
   }
-  const interrupted = Number(labels[NEXT_LABEL] ?? 0)
-  if (interrupted > 0) await end(interrupted)
-  if (used === recorded || used <= 0) return
-  await change((present) => ({ ...present, [NEXT_LABEL]: String(used) }))
+  if (labels[NEXT_LABEL] !== undefined) await end(Number(labels[NEXT_LABEL]))
+  if (used === undefined || used < 0) return
+  const known = Number(labels[RESETS_LABEL] ?? Number.NaN)
+  // An end that is moved before it has come begins no window.
+  const isPast = resets_at !== undefined && resets_at > known && known * 1000 <= now_ms
+  const isNew = !isLifetime && recorded > 0 && (used < recorded || isPast)
+  const marks =
+    resets_at !== undefined && !isLifetime && resets_at !== known ? { [RESETS_LABEL]: String(resets_at) } : {}
+  if (isNew) {
+    windows++
+    recorded = 0
+    await change((present) => ({ ...present, ...marks, [USED_LABEL]: '0', [WINDOWS_LABEL]: String(windows) }))
+  } else if (used === recorded && Object.keys(marks).length > 0) await change((present) => ({ ...present, ...marks }))
+  if (used === recorded) return
+  await change((present) => ({ ...present, ...marks, [NEXT_LABEL]: String(used) }))
   await end(used)
 }
 
-function entryOf(
-  { id, token_id, project_id }: Omit<Spent, 'used' | 'labels'>,
-  { from, to, windows }: { from: number; to: number; windows: number },
-  { now_ms }: AdoptParts,
-): LedgerEntry {
-  const amount = toNano(to >= from ? to - from : to)
-  return {
+type Sums = { from: number; to: number; windows: number; at_ms: number }
+
+/** The source counts a project by itself: what a token has used is taken from it again, so that each call counts once in every sum. */
+function entriesOf(
+  { id, token_id, project_id }: Pick<Spent, 'id' | 'token_id' | 'project_id'>,
+  { from, to, windows, at_ms }: Sums,
+): LedgerEntry[] {
+  const amount = toNano(to) - toNano(from)
+  const entry: LedgerEntry = {
     entry_id: `import:${id}:${toNano(from)}:${toNano(to)}${windows > 0 ? `:${windows}` : ''}`,
     kind: 'adjustment',
-    at_ms: now_ms,
+    at_ms,
     call_id: 'import',
     token_id,
     project_id,
@@ -227,4 +252,6 @@ function entryOf(
     cost: amount,
     price: null,
   }
+  if (token_id === '' || project_id === null) return [entry]
+  return [entry, { ...entry, entry_id: `${entry.entry_id}:project`, token_id: '', amount: -amount, cost: -amount }]
 }

@@ -1,11 +1,11 @@
 /** Reads virtual keys, teams and customers of Bifrost. A virtual key is known by its SHA-256, so clients keep it. */
 import { sha256 } from '../../kit/secret.ts'
-import type { Budget, RateLimits } from '../../spec/rate-limit.ts'
+import { BUDGET_WINDOWS, type Budget, type RateLimits } from '../../spec/rate-limit.ts'
 import { timeOf, uniqueName } from './account-parts.ts'
 import type { BifrostModels } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
 import { type Draft, type ImportedAccount, type Members, membersOf } from './imported.ts'
-import { budgetOf, rateOf } from './limits.ts'
+import { budgetOf, rateOf, usedOf } from './limits.ts'
 import type { Row } from './sql-dump.ts'
 
 const MOST_PATTERNS = 1_000
@@ -41,16 +41,21 @@ function readProject(draft: Draft, { row, path, budgets, limit }: BifrostOwner, 
 const EMBEDDED = ['budgets', 'budget', 'budget_id', 'rate_limit', 'rate_limit_id']
 
 type LimitParts = { budgets: readonly Row[]; limit: Row | undefined; path: string; to: string }
-type Limits = { settings: ImportedAccount['settings']; used: number }
+type Limits = { settings: ImportedAccount['settings']; used: number | undefined }
 
 function limitsOf(draft: Draft, { budgets, limit, path, to }: LimitParts): Limits {
   const read: Budget[] = []
-  let used = 0
+  let shortest: { rank: number; used: number | undefined } | undefined
   for (const [index, row] of budgets.entries()) {
     const members = membersOf(draft, row, `${path}.budgets[${index}]`)
     const budget = budgetOf(draft, members, { max: 'max_limit', duration: 'reset_duration', to: `${to}.budgets` })
-    // Budgets of several windows count the same calls: the largest is what was spent at least.
-    used = Math.max(used, members.number('current_usage') ?? 0)
+    const rank = budget ? BUDGET_WINDOWS.indexOf(budget.window) : BUDGET_WINDOWS.length
+    const place = { name: 'current_usage', duration: budget && members.text('reset_duration'), to }
+    // Budgets of several windows count the same calls: what the longer ones have besides would be too much for the shortest.
+    if (shortest && rank >= shortest.rank) {
+      if ((members.number('current_usage') ?? 0) > 0)
+        draft.dropped(members.at('current_usage'), 'what was spent is that of the shortest window')
+    } else shortest = { rank, used: usedOf(draft, members, place) }
     if (budget && !read.some(({ window }) => window === budget.window)) read.push(budget)
     else if (budget) draft.dropped(members.path, `there is a budget for each ${budget.window} already`)
     members.rest(BUDGET)
@@ -72,7 +77,7 @@ function limitsOf(draft: Draft, { budgets, limit, path, to }: LimitParts): Limit
     }
   }
   members.rest(LIMIT)
-  return { settings: { rate_limits, budgets: read }, used }
+  return { settings: { rate_limits, budgets: read }, used: shortest?.used }
 }
 
 type VirtualKey = Bifrost['virtualKeys'][number]

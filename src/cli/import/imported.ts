@@ -18,7 +18,9 @@ export type ImportedAccount = {
   labels?: Record<string, string>
   disabled: boolean
   /** What it has used so far of its budget, in the currency of the ledger. */
-  used?: number
+  used?: number | undefined
+  /** When the source begins to count anew (unix seconds). */
+  resets_at?: number | undefined
 }
 type ImportedToken = ImportedAccount & {
   /** SHA-256 of the key that clients send, in hex. */

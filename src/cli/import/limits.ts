@@ -65,6 +65,21 @@ export function rateOf(unit: RateUnit, most: number, duration: string): Rate | u
   return { key: `${unit}_per_${window}`, value, isExact: length === seconds }
 }
 
+type UsedPlace = { name: string; duration?: string | undefined; to: string }
+
+/** What was spent of a budget of `duration`; of a window that is shorter here, its share of it, as of the amount. */
+export function usedOf(draft: Draft, members: Members, { name, duration, to }: UsedPlace): number | undefined {
+  const spent = members.number(name)
+  if (spent === undefined) return undefined
+  const { window, share } = windowOf(duration === undefined ? undefined : durationSeconds(duration))
+  const used = Number((Math.max(0, spent) * Math.min(1, share)).toPrecision(12))
+  const of = window === 'total' ? 'in total' : `in its ${window}`
+  if (used > 0 && share >= 1) draft.mapped(members.at(name), `${to}: ${used} spent ${of}`)
+  else if (used > 0)
+    draft.changed(members.at(name), `${to}: ${used} spent ${of}`, `it is the share of ${spent} in ${duration}`)
+  return used
+}
+
 type BudgetPlace = { max: string; duration: string; to: string; soft?: string }
 
 /** The budget of the members `max` and `duration`. */

@@ -5,7 +5,7 @@ import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
 import { timeOf, uniqueName } from './account-parts.ts'
 import { type Draft, type ImportedAccount, type Members, membersOf } from './imported.ts'
-import { budgetOf } from './limits.ts'
+import { budgetOf, usedOf } from './limits.ts'
 import { readModelList } from './litellm-config.ts'
 import type { Row, Tables } from './sql-dump.ts'
 
@@ -65,8 +65,11 @@ type AccountParts = { members: Members; budgets: Budgets; to: string }
 
 const SPECIAL_MODELS = ['all-team-models', 'all-proxy-models']
 
-/** Models, limits and budgets, which keys, teams and users have in common. */
-function settingsOf(draft: Draft, { members, budgets, to }: AccountParts): ImportedAccount['settings'] {
+/** Models, limits, budgets and spend, which keys, teams and users have in common. */
+function settingsOf(
+  draft: Draft,
+  { members, budgets, to }: AccountParts,
+): Pick<ImportedAccount, 'settings' | 'used' | 'resets_at'> {
   const row = budgets.get(String(members.take('budget_id') ?? ''))
   const shared = membersOf(draft, row ?? {}, row ? placeOf(BUDGETS, row.budget_id) : '')
   const rate_limits: RateLimits = {}
@@ -85,9 +88,15 @@ function settingsOf(draft: Draft, { members, budgets, to }: AccountParts): Impor
   }
   const place = { max: 'max_budget', duration: 'budget_duration', soft: 'soft_budget', to: `${to}.budgets` }
   const isOwn = members.has('max_budget') || members.has('soft_budget')
-  const budget = budgetOf(draft, isOwn || !row ? members : shared, place)
+  const source = isOwn || !row ? members : shared
+  const budget = budgetOf(draft, source, place)
+  const used = usedOf(draft, members, { name: 'spend', duration: budget && source.text('budget_duration'), to })
   const models = modelsOf(draft, members, to)
-  return { ...(models && { models }), rate_limits, budgets: budget ? [budget] : [] }
+  return {
+    settings: { ...(models && { models }), rate_limits, budgets: budget ? [budget] : [] },
+    used,
+    resets_at: timeOf(members.text('budget_reset_at')),
+  }
 }
 
 function modelsOf(draft: Draft, members: Members, to: string): string[] | undefined {
@@ -113,9 +122,8 @@ function readTeam(draft: Draft, row: Row, budgets: Budgets): void {
   const to = `project ${name}`
   draft.mapped(members.path, to)
   const labels = labelsOf(members, ['organization_id'])
-  const used = members.number('spend') ?? 0
-  const settings = settingsOf(draft, { members, budgets, to })
-  draft.projects.push({ external_id: `team:${id}`, name, settings, labels, disabled: members.flag('blocked'), used })
+  const read = settingsOf(draft, { members, budgets, to })
+  draft.projects.push({ external_id: `team:${id}`, name, labels, disabled: members.flag('blocked'), ...read })
   members.rest(ROW)
 }
 
@@ -132,9 +140,8 @@ function readUser(
   const to = `project ${name}`
   draft.changed(members.path, to, 'a user with keys outside of teams is a project')
   const labels = labelsOf(members, ['user_email'])
-  const used = members.number('spend') ?? 0
-  const settings = settingsOf(draft, { members, budgets, to })
-  draft.projects.push({ external_id: `user:${id}`, name, settings, labels, disabled: false, used })
+  const read = settingsOf(draft, { members, budgets, to })
+  draft.projects.push({ external_id: `user:${id}`, name, labels, disabled: false, ...read })
   members.rest(ROW)
 }
 
@@ -169,7 +176,7 @@ function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined 
   const to = `token ${name}`
   draft.mapped(members.path, `${to}, with its key`)
   if (owner !== undefined && project === undefined) draft.dropped(members.at('user_id'), 'it is not in the source')
-  const settings = settingsOf(draft, { members, budgets, to })
+  const { settings, used, resets_at } = settingsOf(draft, { members, budgets, to })
   const routes = routesOf(draft, members, to)
   draft.tokens.push({
     external_id: hash,
@@ -183,7 +190,8 @@ function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined 
       expires_at: expires_at ?? null,
     },
     disabled: members.flag('blocked') || routes.isNone,
-    used: members.number('spend') ?? 0,
+    used,
+    resets_at,
   })
   members.rest(ROW)
 }

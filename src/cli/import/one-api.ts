@@ -6,6 +6,7 @@ import { sha256 } from '../../kit/secret.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { type Draft, type Members, membersOf } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
+import { CHANNEL, TOKEN, USER } from './one-api-members.ts'
 import { addressOf, presetKey, variableIn } from './provider-parts.ts'
 import type { Row, Tables } from './sql-dump.ts'
 import { vendorTree } from './vendors.ts'
@@ -161,10 +162,20 @@ const dollars = (quota: number): number => Number((quota / QUOTA_A_DOLLAR).toPre
 
 /** What is left and what was used, together: a budget without an end. */
 function quotaOf(draft: Draft, members: Members, { left, to }: { left: string; to: string }) {
-  const [rest, used] = [Math.max(0, members.number(left) ?? 0), Math.max(0, members.number('used_quota') ?? 0)]
-  const budget: Budget = { amount: dollars(rest + used), window: 'total' }
+  const used = usedOf(draft, members, to)
+  const budget: Budget = {
+    amount: dollars(Math.max(0, members.number(left) ?? 0) + (used ?? 0) * QUOTA_A_DOLLAR),
+    window: 'total',
+  }
   draft.changed(members.at(left), `${to}.budgets: ${budget.amount} in total`, `${QUOTA_A_DOLLAR} of quota are a dollar`)
-  return { budget, used: dollars(used) }
+  return { budget, used }
+}
+
+function usedOf(draft: Draft, members: Members, to: string): number | undefined {
+  const quota = members.number('used_quota')
+  const used = quota === undefined ? undefined : dollars(Math.max(0, quota))
+  if (used) draft.mapped(members.at('used_quota'), `${to}: ${used} spent in total`)
+  return used
 }
 
 function readUser(draft: Draft, { row, hasTokens }: { row: Row; hasTokens: boolean }): undefined {
@@ -199,7 +210,7 @@ function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
   for (const known of ['id', 'user_id', 'name']) members.take(known)
   const isUnlimited = members.flag('unlimited_quota')
   const { budget, used } = isUnlimited
-    ? { budget: undefined, used: dollars(Math.max(0, members.number('used_quota') ?? 0)) }
+    ? { budget: undefined, used: usedOf(draft, members, to) }
     : quotaOf(draft, members, { left: 'remain_quota', to })
   members.take('remain_quota')
   const group = members.text('group') || String(user.group || 'default')
@@ -260,58 +271,4 @@ function addressesOf(draft: Draft, members: Members, to: string): string[] | und
     return ranges
   }
   return void draft.changed(members.at(name), `${to}, revoked`, 'its addresses cannot be read')
-}
-
-const NOTHING = ''
-const TIMES = {
-  created_time: NOTHING,
-  accessed_time: NOTHING,
-  test_time: NOTHING,
-  created_at: NOTHING,
-  updated_at: NOTHING,
-}
-const CHANNEL: Record<string, string> = {
-  ...TIMES,
-  id: NOTHING,
-  name: NOTHING,
-  response_time: NOTHING,
-  balance: NOTHING,
-  balance_updated_time: NOTHING,
-  used_quota: NOTHING,
-  channel_info: NOTHING,
-  test_model: NOTHING,
-  other_info: NOTHING,
-  remark: NOTHING,
-  tag: NOTHING,
-  auto_ban: 'a target that fails is left out by its error rate',
-  status_code_mapping: 'errors have one form here',
-  other: 'options of a provider: providers.<id>.options',
-  config: 'options of a provider: providers.<id>.options',
-  setting: 'options of a provider: providers.<id>.options',
-  settings: 'options of a provider: providers.<id>.options',
-  param_override: 'set providers.<id>.request_defaults',
-  header_override: 'set providers.<id>.headers',
-  openai_organization: 'set providers.<id>.headers',
-  system_prompt: 'a gateway adds no prompt',
-}
-const USER: Record<string, string> = {
-  ...TIMES,
-  display_name: NOTHING,
-  request_count: NOTHING,
-  aff_code: NOTHING,
-  aff_count: NOTHING,
-  aff_quota: NOTHING,
-  aff_history: NOTHING,
-  inviter_id: NOTHING,
-  password: 'people log in to the console by roles',
-  access_token: 'make an admin token: gatehouse admin create',
-  role: 'people log in to the console by roles',
-  email: 'people log in to the console by roles',
-  setting: 'settings of a person are not carried',
-}
-const TOKEN: Record<string, string> = {
-  ...TIMES,
-  group: NOTHING,
-  billing_type: NOTHING,
-  cross_group_retry: 'routing is that of models, for all tokens',
 }

@@ -224,6 +224,7 @@ const COLUMNS = [
   ...['spend', 'models', 'rpm_limit', 'tpm_limit', 'tpd_limit', 'max_parallel_requests', 'max_budget', 'soft_budget'],
   ...[
     'budget_duration',
+    'budget_reset_at',
     'budget_id',
     'allowed_routes',
     'aliases',

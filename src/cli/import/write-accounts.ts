@@ -10,29 +10,25 @@ export function accountsOf(draft: Draft): Accounts {
   const { source } = draft
   const accounts: Accounts = { projects: [], tokens: [] }
   const ids = new Map<string, string>()
-  const byProject = new Map<string, number>()
   const tokens = draft.tokens.flatMap((token) => {
     const settings = settingsOf(draft, token, 'token')
     return settings ? [{ ...token, settings }] : []
   })
-  for (const { project, used = 0 } of tokens) {
-    if (project !== undefined) byProject.set(project, (byProject.get(project) ?? 0) + used)
-  }
   for (const project of draft.projects) {
     const settings = settingsOf(draft, project, 'project')
     if (!settings) continue
     const project_id = stableId('proj', source, project.external_id)
     ids.set(project.external_id, project_id)
-    // What its tokens have used counts for it too.
-    const rest = (project.used ?? 0) - (byProject.get(project.external_id) ?? 0)
-    accounts.projects.push({ project_id, settings, disabled: project.disabled, used: Math.max(0, exact(rest)) })
+    const { disabled, used, resets_at } = project
+    accounts.projects.push({ project_id, settings, disabled, used, ...(resets_at !== undefined && { resets_at }) })
   }
   for (const token of tokens) {
     const project_id = token.project === undefined ? null : ids.get(token.project)
     if (project_id === undefined) continue
-    const { external_id, hash, settings, disabled, used = 0 } = token
+    const { external_id, hash, settings, disabled, used, resets_at } = token
     const token_id = stableId('tok', source, external_id)
-    accounts.tokens.push({ token_id, project_id, hash, prefix: 'sk-', settings, disabled, used: exact(used) })
+    const counted = { used, ...(resets_at !== undefined && { resets_at }) }
+    accounts.tokens.push({ token_id, project_id, hash, prefix: 'sk-', settings, disabled, ...counted })
   }
   return accounts
 }
@@ -55,5 +51,3 @@ function settingsOf(
     return void draft.dropped(`${kind} ${name}`, (error as Error).message)
   }
 }
-
-const exact = (amount: number): number => Number(amount.toPrecision(12))
