@@ -3,7 +3,7 @@ import type { AuditOrigin } from '../spec/audit.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { StoredToken, TokenStore } from '../store/tokens/account-store.ts'
 import { formatOf, makeToken } from './issue.ts'
-import { type AccountSettings, readSettings } from './settings.ts'
+import { type AccountSettings, importLabels, readSettings } from './settings.ts'
 
 /** For the configuration file: the token with this secret, or of this name, is like this, and nobody else changes it. */
 export type DeclareToken = (
@@ -44,7 +44,11 @@ export const declareToken =
     if (!found) throw new GatewayError('storage_unavailable', 'The tokens change too fast; try again.')
     const { token_id } = found
     const fields = (present: StoredToken) =>
-      differing(present, { ...declared, ...(present.hash !== hash && formatOf(secret)) })
+      differing(present, {
+        ...declared,
+        labels: { ...settings.labels, ...importLabels(present.labels) },
+        ...(present.hash !== hash && formatOf(secret)),
+      })
     await change(token_id, { fields, action: 'token.update', by })
     return { token_id, isAdopted: earlier !== undefined && !earlier.declared }
   }

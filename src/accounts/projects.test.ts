@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
+import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import { GatewayError } from '../spec/error.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
@@ -117,6 +118,27 @@ describe('a project', () => {
     for (const work of [() => projects.choose('b'), () => projects.update(project_id, {}), () => projects.delete('b')])
       expect(await errorOf(work)).toContain('No project has')
     expect((await projects.create({ name: 'b' })).project_id).not.toBe(project_id)
+  })
+})
+
+describe('labels that an import has written', () => {
+  const imported = { 'import/spend': '5', 'import/source': 'litellm' }
+
+  test('stay as they are when people change the labels, and when the configuration declares the account', async () => {
+    const { projects, tokens } = await setUp()
+    const order = { name: 'imported', labels: { team: 'a', ...imported } }
+    const { project_id } = await projects.create(order)
+    expect((await projects.update(project_id, { labels: { team: 'b' } })).labels).toEqual({ team: 'b', ...imported })
+    expect((await projects.update(project_id, () => ({ labels: imported }))).labels).toEqual(imported)
+    const { token } = await tokens.issue(order)
+    const { token_id } = token
+    expect((await tokens.update({ token_id }, { labels: {} })).labels).toEqual(imported)
+    for (const labels of [{ 'import/spend': '0' }, { ...imported, 'import/spend-next': '9' }])
+      for (const work of [() => projects.update(project_id, { labels }), () => tokens.update({ token_id }, { labels })])
+        expect(await errorOf(work)).toContain('is written by `gatehouse import` only: leave it out.')
+    const declared = { ...UNSET_SETTINGS, ...order, labels: { team: 'c' }, disabled: false, log_contents: null }
+    await projects.declare(declared as Parameters<typeof projects.declare>[0], { actor: 'gateway' })
+    expect((await projects.find(project_id))?.labels).toEqual({ team: 'c', ...imported })
   })
 })
 

@@ -9,7 +9,7 @@ import type { AccountPageOptions, ProjectStore, StoredProject } from '../store/t
 import { noProjectFits } from './choose.ts'
 import { assertNotDeclared, differing } from './declare-token.ts'
 import { NOTHING_SET } from './issue.ts'
-import { type AccountSettings, readName, readSettings } from './settings.ts'
+import { type AccountSettings, importLabels, readName, readSettings, withImportLabels } from './settings.ts'
 
 type ProjectSettings = AccountSettings & { log_contents: LogContents | null }
 type ProjectChange = Partial<ProjectSettings> & { disabled?: boolean }
@@ -108,7 +108,8 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
         if (await add(fresh, by)) return { project_id, isAdopted: false }
       }
       // Another process may have created it meanwhile.
-      const fields = (present: StoredProject) => differing(present, declared)
+      const fields = (present: StoredProject) =>
+        differing(present, { ...declared, labels: { ...settings.labels, ...importLabels(present.labels) } })
       const changed = await change(settings.name, { fields, action: 'project.update', by })
       return { project_id: changed.project_id, isAdopted: found !== undefined && !found.declared }
     },
@@ -144,7 +145,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
           assertNotDeclared('project', present)
           const { disabled, log_contents, ...settings } = typeof given === 'function' ? given(shown(present)) : given
           return {
-            ...readSettings(settings, now()),
+            ...withImportLabels(readSettings(settings, now()), present),
             ...(disabled !== undefined && { disabled }),
             ...(log_contents !== undefined && { log_contents }),
           }

@@ -60,6 +60,26 @@ export function readName(given: string): string {
   return name
 }
 
+const IMPORT_LABEL = /^import\//
+
+/**
+ * The given settings; their labels with those that an import has written at the account, which nobody else changes: by them
+ * the next import knows what it has charged. Throws invalid_value for one with another value.
+ */
+export function withImportLabels(
+  given: Partial<AccountSettings>,
+  { labels: present }: Pick<AccountSettings, 'labels'>,
+): Partial<AccountSettings> {
+  const { labels } = given
+  if (labels === undefined) return given
+  const changed = Object.keys(labels).find((key) => IMPORT_LABEL.test(key) && labels[key] !== present[key])
+  if (changed !== undefined) throw invalid(`labels.${changed}`, 'is written by `gatehouse import` only: leave it out')
+  return { ...given, labels: { ...labels, ...importLabels(present) } }
+}
+
+export const importLabels = (labels: AccountSettings['labels']): AccountSettings['labels'] =>
+  Object.fromEntries(Object.entries(labels).filter(([key]) => IMPORT_LABEL.test(key)))
+
 function readLabels(labels: AccountSettings['labels']): AccountSettings['labels'] {
   const entries = Object.entries(labels)
   if (entries.length > MAX_LABELS) throw invalid('labels', `must hold at most ${MAX_LABELS} labels`)

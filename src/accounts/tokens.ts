@@ -14,7 +14,7 @@ import { assertAddress, assertProjectActive, createLastUsed, type Grant, grantOf
 import { formatOf, isSecret, makeToken, newSecret, type TokenOrder } from './issue.ts'
 import { createKnownTokens, type KnownTokensParts } from './known.ts'
 import { assertNotPlayground, createPlaygroundTokens, type PlaygroundPerson } from './playground-tokens.ts'
-import { type AccountSettings, readSettings } from './settings.ts'
+import { type AccountSettings, readSettings, withImportLabels } from './settings.ts'
 import { createSlowDown } from './slow-down.ts'
 
 /** The origin of a request; its address is read only where it is needed, since determining it costs time. */
@@ -245,7 +245,8 @@ export function createTokens(parts: TokensParts): Tokens {
         if (present.disabled) throw revoked(present)
         const { project_id, ...given } = typeof change_ === 'function' ? change_(shown(present)) : change_
         if (project_id !== undefined) assertNotPlayground(present)
-        return { ...readSettings(given, now()), ...(project_id !== undefined && { project_id }) }
+        const settings = withImportLabels(readSettings(given, now()), present)
+        return project_id === undefined ? settings : { ...settings, project_id }
       }
       return shown(await change(which, { fields, action: 'token.update', by }))
     },

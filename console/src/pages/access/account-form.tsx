@@ -71,7 +71,12 @@ export function AccountFields({ draft, onChange, error, children }: FormProps) {
 export const LabelField = ({ draft, onChange, error }: FormProps) => (
   <TextArea
     label="Labels"
-    help="One a line, such as team=search. They change nothing."
+    help={
+      <>
+        One a line, such as team=search. They change nothing.
+        {draft.importLabels.length > 0 && ` Kept as the import wrote them: ${draft.importLabels.join(', ')}.`}
+      </>
+    }
     rows={2}
     value={draft.labels}
     onChange={(labels) => onChange({ labels })}

@@ -32,6 +32,8 @@ export type Draft = {
   userBudgets: BudgetRow[]
   /** One `name=value` a line. */
   labels: string
+  /** Those that an import has written, which only it changes. */
+  importLabels: string[]
 }
 
 export const EMPTY: Draft = {
@@ -47,6 +49,7 @@ export const EMPTY: Draft = {
   userLimits: [],
   userBudgets: [],
   labels: '',
+  importLabels: [],
 }
 
 let lastKey = 0
@@ -65,9 +68,14 @@ export function draftOf(account: Token | Project): Draft {
     budgets: budgetRows(account.budgets),
     userLimits: limitRows(account.end_users.rate_limits),
     userBudgets: budgetRows(account.end_users.budgets),
-    labels: labelLines(account.labels).join('\n'),
+    labels: labelLines(account.labels)
+      .filter((line) => !isImported(line))
+      .join('\n'),
+    importLabels: labelLines(account.labels).filter(isImported),
   }
 }
+
+const isImported = (line: string): boolean => line.startsWith('import/')
 
 const limitRows = (limits: RateLimits = {}): LimitRow[] =>
   Object.entries(limits).map(([limit, amount]) => ({
@@ -116,7 +124,7 @@ function labelsOf(text: string): Record<string, string> {
   return Object.fromEntries(
     lines.map((line) => {
       const at = line.indexOf('=')
-      return at === -1 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1)]
+      return at === -1 ? [line.trim(), ''] : [line.slice(0, at).trim(), line.slice(at + 1).trim()]
     }),
   )
 }
@@ -196,7 +204,10 @@ export const WINDOWS: [Window, string][] = [
 ]
 export const windowName = (window: string): string => WINDOWS.find(([name]) => name === window)?.[1] ?? window
 
+const budgetText = ({ amount, window, soft }: Budget): string =>
+  `${money(amount)} ${windowName(window)}${soft ? ' (only warns)' : ''}`
+
 export function endUserText({ rate_limits = {}, budgets = [] }: EndUserLimits): string {
   const limits = Object.entries(rate_limits).map(([limit, amount]) => `${limitName(limit)}: ${amount}`)
-  return [...limits, ...budgets.map(({ amount, window }) => `${money(amount)} ${windowName(window)}`)].join(', ')
+  return [...limits, ...budgets.map(budgetText)].join(', ')
 }
