@@ -1,5 +1,5 @@
 /** Calls the admin API with the session's cookie. A lost session waits for a login, then the call is made again. */
-import { chosenProject } from '../lib/project.ts'
+import { projectOfCall } from '../lib/project.ts'
 import { waitForLogin } from './login-state.ts'
 import type { Api } from './types.ts'
 
@@ -30,12 +30,15 @@ type Given<Name extends string, Value> = Value extends undefined
     : { [name in Name]: Value }
 export type CallOptions<E extends Endpoint> = Given<'params', Api[E]['params']> &
   Given<'query', Api[E]['query']> &
-  Given<'body', Api[E]['body']>
+  Given<'body', Api[E]['body']> &
+  Pick<SendOptions, 'project'>
 
 type SendOptions = {
   params?: Values | undefined
   query?: Values | undefined
   body?: unknown
+  /** The project of the object, of a person who is in several; what the call itself names needs none. */
+  project?: string | null | undefined
   signal?: AbortSignal | undefined
   headers?: Record<string, string>
   /** Whether a lost session is an error instead of a reason to ask for a login. */
@@ -61,9 +64,13 @@ export async function send(endpoint: string, options: SendOptions = {}): Promise
   return checked(response)
 }
 
-function request(endpoint: string, { params = {}, query = {}, body, signal, headers }: SendOptions): Promise<Response> {
+function request(
+  endpoint: string,
+  { project: of, params = {}, query = {}, body, signal, headers }: SendOptions,
+): Promise<Response> {
   const [method = 'GET', path = ''] = endpoint.split(' ')
-  const project = chosenProject()
+  const { project_id } = { ...(body as { project_id?: unknown } | undefined) }
+  const project = projectOfCall([of, params.project_id, query.project_id, query.project, project_id])
   // The browser writes the media type of a form with its boundary.
   const isForm = body instanceof FormData
   return fetch(addressOf(path, params, query), {

@@ -9,6 +9,7 @@ import {
   useQueryClient,
 } from '@tanstack/react-query'
 import { setCurrency } from '../lib/format.ts'
+import { setOwnProjects } from '../lib/project.ts'
 import { notify, notifyError } from '../lib/toasts.ts'
 import { ApiError, type CallOptions, call, type Endpoint } from './client.ts'
 import type { Api } from './types.ts'
@@ -30,7 +31,7 @@ export function useApi<E extends Endpoint>(
 ): UseQueryResult<Api[E]['response'], Error> {
   return useQuery({
     queryKey: [endpoint, options],
-    queryFn: ({ signal }) => call(endpoint, { ...options, signal }),
+    queryFn: ({ signal }) => call(endpoint, { ...options, signal } as CallOptions<E> & { signal: AbortSignal }),
     enabled,
     refetchInterval: refetch_ms,
     ...(keepPrevious && { placeholderData: (previous: Api[E]['response'] | undefined) => previous as never }),
@@ -158,6 +159,7 @@ export const meQuery = {
   async queryFn({ signal }: { signal?: AbortSignal }) {
     const me = await call('GET /admin/v1/me', signal ? { signal } : {})
     setCurrency(me.currency)
+    setOwnProjects(me.memberships.map(({ project_id }) => project_id))
     return me
   },
   staleTime: 60_000,

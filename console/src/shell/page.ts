@@ -25,5 +25,10 @@ export type Page = {
 
 /** Whether somebody may do something in the whole installation. */
 export const hasRight = (me: Administrator | undefined, right: Right): boolean => me?.rights.includes(right) ?? false
+/** Whether somebody manages this project and its tokens: their role in it counts, whichever project is chosen. */
+export function mayManage(me: Administrator | undefined, project_id: string | null): boolean {
+  const membership = me?.memberships.find((one) => one.project_id === project_id)
+  return membership ? membership.role === 'project_admin' : hasRight(me, 'manage')
+}
 /** Whether somebody sees all projects. */
 export const seesAll = (me: Administrator | undefined): boolean => me !== undefined && me.project_id === null

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useAct, useApi, useApiList, useMe } from '../../api/hooks.ts'
 import type { Project } from '../../api/types.ts'
 import { familyName } from '../../lib/families.ts'
-import { hasRight, seesAll } from '../../shell/page.ts'
+import { mayManage, seesAll } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -32,7 +32,8 @@ export function ProjectPage() {
 
 function ProjectDetails({ project }: { project: Project }) {
   const me = useMe()
-  const mayLabel = hasRight(me, 'manage') && !project.declared
+  const isManaged = mayManage(me, project.project_id)
+  const mayLabel = isManaged && !project.declared
   const mayChange = mayLabel && seesAll(me)
   const { list, kept } = useProjectList()
   const [open, setOpen] = useState<'edit' | 'delete' | 'disable'>()
@@ -89,7 +90,7 @@ function ProjectDetails({ project }: { project: Project }) {
         <Card title="Budgets" isFlush>
           <BudgetList project_id={project.project_id} />
         </Card>
-        <ProjectTokens project_id={project.project_id} mayCreate={hasRight(me, 'manage')} />
+        <ProjectTokens project_id={project.project_id} mayCreate={isManaged} />
         <Card title="Settings">
           <ProjectFacts project={project} />
         </Card>

@@ -40,7 +40,11 @@ export function RotateToken({ token, onClose, onDone }: RotateProps) {
         className="form"
         onSubmit={(event) => {
           event.preventDefault()
-          rotate.mutate({ params: { token_id: token.token_id }, body: { overlap_seconds: Number(overlap) } })
+          rotate.mutate({
+            params: { token_id: token.token_id },
+            project: token.project_id,
+            body: { overlap_seconds: Number(overlap) },
+          })
         }}
       >
         <Select label="The present secret ends" value={overlap} options={OVERLAPS} onChange={setOverlap} />
@@ -71,7 +75,7 @@ export function RevokeToken({ token, onClose }: { token: Token; onClose(): void 
       title={`Revoke ${token.name}?`}
       act="Revoke token"
       isBusy={revoke.isPending}
-      onConfirm={() => revoke.mutate({ params: { token_id: token.token_id } })}
+      onConfirm={() => revoke.mutate({ params: { token_id: token.token_id }, project: token.project_id })}
     >
       <p>Every call with it is refused from now on. This cannot be undone: a new token has another secret.</p>
       <LastUse token={token} />

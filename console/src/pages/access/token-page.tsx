@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { IssuedToken, Token } from '../../api/types.ts'
 import { familyName } from '../../lib/families.ts'
-import { hasRight } from '../../shell/page.ts'
+import { mayManage } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
@@ -43,7 +43,7 @@ function TokenDetails({ token }: { token: Token }) {
   const [issued, setIssued] = useState<IssuedToken>()
   const model = useFirstModel(issued)
   const { nameOf } = useProjects()
-  const mayChange = hasRight(me, 'manage') && !token.declared && !token.disabled
+  const mayChange = mayManage(me, token.project_id) && !token.declared && !token.disabled
   const update = useAct('PATCH /admin/v1/tokens/{token_id}', {
     changes: ['GET /admin/v1/tokens'],
     done: 'Token changed',
@@ -80,7 +80,7 @@ function TokenDetails({ token }: { token: Token }) {
       />
       <div className="stack">
         <Card title="Use" acts={<TimeRangeSelect fallback="7d" />}>
-          <UsageSummary filter={{ token: token.token_id }} />
+          <UsageSummary filter={{ token: token.token_id, ...(token.project_id && { project: token.project_id }) }} />
         </Card>
         {!isEnded(token, now) && <Limits token_id={token.token_id} />}
         <Card title="Settings">
@@ -141,7 +141,7 @@ function TokenDetails({ token }: { token: Token }) {
           title={`Edit ${token.name}`}
           account={token}
           onClose={() => setOpen(undefined)}
-          onSave={(body) => update.mutate({ params, body })}
+          onSave={(body) => update.mutate({ params, project: token.project_id, body })}
           isBusy={update.isPending}
           error={update.error}
         />

@@ -3,7 +3,9 @@ import type { IssuedToken } from '../../api/types.ts'
 import { Code } from '../../ui/display.tsx'
 import { SecretDialog } from '../../ui/secret-dialog.tsx'
 
-export const TokenSecret = ({ issued, model, onClose }: { issued: IssuedToken; model: string; onClose(): void }) => (
+type SecretProps = { issued: IssuedToken; model: string | undefined; onClose(): void }
+
+export const TokenSecret = ({ issued, model, onClose }: SecretProps) => (
   <SecretDialog
     title={`The secret of ${issued.name}`}
     text="Copy it now: it is shown only here, and the gateway stores no more than its hash."
@@ -11,8 +13,14 @@ export const TokenSecret = ({ issued, model, onClose }: { issued: IssuedToken; m
     secret={issued.secret}
     onClose={onClose}
   >
-    <p className="soft">A first call with it:</p>
-    <Code label="curl command" text={curlOf(issued.secret, model)} />
+    {model ? (
+      <>
+        <p className="soft">A first call with it:</p>
+        <Code label="curl command" text={curlOf(issued.secret, model)} />
+      </>
+    ) : (
+      <p className="soft">It may call no chat model; the page of a model has samples of its calls.</p>
+    )}
   </SecretDialog>
 )
 

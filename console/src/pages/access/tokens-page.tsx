@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useAct, useMe } from '../../api/hooks.ts'
 import type { IssuedToken, Token } from '../../api/types.ts'
 import { flag } from '../../lib/search.ts'
-import { hasRight } from '../../shell/page.ts'
+import { mayManage } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog, DialogActs } from '../../ui/dialog.tsx'
@@ -25,13 +25,13 @@ import { TokenSecret } from './token-secret.tsx'
 
 export function TokensPage() {
   const me = useMe()
-  const mayManage = hasRight(me, 'manage')
   const [{ add }, open] = useAddress({ add: flag() })
   const { filters, change, list: tokens, kept, isFiltered } = useTokenList()
   const { q, state, project, sort } = filters
   const { projects, nameOf } = useProjects()
   const useOf = useRecentUse()
-  const create = mayManage && (
+  const mayCreate = mayManage(me, project || (me?.project_id ?? null))
+  const create = mayCreate && (
     <Button kind="primary" icon="plus" onClick={() => open({ add: true })}>
       New token
     </Button>
@@ -85,7 +85,7 @@ export function TokensPage() {
           }
         />
       </div>
-      {add && mayManage && <NewToken projectGiven={project} onClose={() => open({ add: false })} />}
+      {add && mayCreate && <NewToken projectGiven={project} onClose={() => open({ add: false })} />}
     </>
   )
 }

@@ -49,7 +49,7 @@ export function ModelPage() {
             onChange={(value) => change({ tab: value as typeof tab })}
             tabs={[
               { value: 'overview', label: 'Overview', content: <Overview model={data} /> },
-              { value: 'samples', label: 'Samples', content: <ModelSamples id={id} families={data.families} /> },
+              { value: 'samples', label: 'Samples', content: <ModelSamples model={data} /> },
               ...(isOfAll
                 ? [{ value: 'targets', label: 'Targets', content: <ModelTargets targets={data.targets} /> }]
                 : []),
@@ -155,6 +155,8 @@ function Price({ price, isOnly }: { price: ModelPrice; isOnly: boolean }) {
           ['Input', amount(price.input, million)],
           ['Cached input', price.cached_input === price.input ? undefined : amount(price.cached_input, million)],
           ['Output', amount(price.output, million)],
+          ['Reasoning', price.reasoning === price.output ? undefined : amount(price.reasoning, million)],
+          ['Output of audio', price.output_audio === price.output ? undefined : amount(price.output_audio, million)],
           ...price.tiers.map((tier): [string, ReturnType<typeof amount>] => [
             `Above ${tier.above} tokens`,
             amount(tier.input, `in, ${tier.output === null ? '–' : money(tier.output)} out`),

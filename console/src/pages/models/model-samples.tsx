@@ -1,6 +1,7 @@
 /** Samples of calls of one model, with the address of this gateway and the name of a chosen token. */
 import { useState } from 'react'
 import { useApiList } from '../../api/hooks.ts'
+import type { AdminModelWithSettings } from '../../api/types.ts'
 import { familyName } from '../../lib/families.ts'
 import { choice, text } from '../../lib/search.ts'
 import { useAddress } from '../../ui/address.ts'
@@ -10,13 +11,13 @@ import { Empty } from '../../ui/states.tsx'
 import { Segments } from '../../ui/tabs.tsx'
 import { sampleFamilies, samplesOf } from './samples.ts'
 
-export function ModelSamples({ id, families }: { id: string; families: string[] }) {
+export function ModelSamples({ model: { id, families, speech } }: { model: AdminModelWithSettings }) {
   const shown = sampleFamilies(families)
   const [{ api, language }, change] = useAddress({ api: choice(shown, shown[0] ?? ''), language: text('curl') })
   const [token, setToken] = useState('')
   const tokens = useApiList('GET /admin/v1/tokens', { query: { active: 'true', order: 'newest' } })
   if (shown.length === 0) return <Empty title="There is no sample for this model">See the API reference.</Empty>
-  const samples = samplesOf(api, { origin: location.origin, model: id })
+  const samples = samplesOf(api, { origin: location.origin, model: id, speech })
   const sample = samples.find(({ name }) => name === language) ?? samples[0]
   return (
     <div className="stack">

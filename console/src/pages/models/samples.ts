@@ -1,6 +1,9 @@
 /** Samples of calls of a model, for each kind of endpoint, language and coding agent. */
+import type { AdminModelWithSettings } from '../../api/types.ts'
+
 export type Sample = { name: string; text: string }
-type Parts = { origin: string; model: string }
+type Speech = AdminModelWithSettings['speech']
+type Parts = { origin: string; model: string; speech?: Speech | undefined }
 
 const json = (value: unknown, indent = 2): string => JSON.stringify(value, null, indent)
 /** In a shell, between single quotes. */
@@ -8,12 +11,18 @@ const quoted = (value: unknown): string => `'${json(value).replaceAll("'", "'\\'
 /** A string of Python and TypeScript alike. */
 const text = (value: string): string => JSON.stringify(value)
 
-const curl = ({ origin, path, body }: { origin: string; path: string; body: object }): Sample => ({
+type Curl = { origin: string; path: string; body: object; output?: string }
+const curl = ({ origin, path, body, output }: Curl): Sample => ({
   name: 'curl',
   text: `curl ${origin}${path} \\
   -H "Authorization: Bearer $GATEHOUSE_TOKEN" \\
   -H "Content-Type: application/json" \\
-  -d ${quoted(body)}`,
+  -d ${quoted(body)}${
+    output
+      ? ` \\
+  --output ${output}`
+      : ''
+  }`,
 })
 
 const QUESTION = 'What is a gatehouse?'
@@ -193,6 +202,28 @@ function images(parts: Parts): Sample[] {
   ]
 }
 
+/** With a voice of the model; where it lists none, one that most know. */
+function speech(parts: Parts): Sample[] {
+  const { voices, formats } = parts.speech ?? {}
+  const voice = voices?.[0] ?? 'alloy'
+  const format = formats && !formats.includes('mp3') ? formats[0] : undefined
+  const output = `speech.${format ?? 'mp3'}`
+  const body = { model: parts.model, voice, input: 'Good morning.', ...(format && { response_format: format }) }
+  const members = Object.entries(body).map(([name, value]) => [name, text(value)])
+  const script = openaiTypeScript(
+    parts,
+    `const speech = await client.audio.speech.create({ ${members.map((pair) => pair.join(': ')).join(', ')} })\nawait writeFile('${output}', new Uint8Array(await speech.arrayBuffer()))`,
+  )
+  return [
+    curl({ ...parts, path: '/v1/audio/speech', body, output }),
+    openaiPython(
+      parts,
+      `speech = client.audio.speech.create(${members.map((pair) => pair.join('=')).join(', ')})\nspeech.write_to_file("${output}")`,
+    ),
+    { ...script, text: `import { writeFile } from 'node:fs/promises'\n${script.text}` },
+  ]
+}
+
 const onlyCurl =
   (path: string, body: object) =>
   (parts: Parts): Sample[] => [curl({ ...parts, path, body: { model: parts.model, ...body } })]
@@ -206,7 +237,7 @@ const MAKERS: Record<string, (parts: Parts) => Sample[]> = {
   'image-generation': images,
   rerank: onlyCurl('/v1/rerank', { query: 'What guards a castle?', documents: ['A gatehouse', 'A garden'] }),
   moderations: onlyCurl('/v1/moderations', { input: 'Some text' }),
-  'audio-speech': onlyCurl('/v1/audio/speech', { voice: 'alloy', input: 'Good morning.' }),
+  'audio-speech': speech,
   'video-generation': onlyCurl('/v1/videos', { prompt: 'A gate that opens at dawn' }),
   '3d-generation': onlyCurl('/v1/3d/generations', { prompt: 'A small gatehouse' }),
 }
