@@ -22,6 +22,8 @@ const day_time = new Intl.DateTimeFormat(undefined, {
 const date_only = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric' })
 
 export const count = (value: number): string => whole.format(value)
+/** `1 call`, `12 calls`. */
+export const callCount = (value: number, format = count): string => `${format(value)} ${value === 1 ? 'call' : 'calls'}`
 /** `12.3K`. */
 export const shortCount = (value: number): string =>
   Math.abs(value) < 10_000 ? whole.format(value) : short.format(value)

@@ -30,7 +30,7 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
       {
         width: element.clientWidth,
         height,
-        padding: [8, 24, 0, 0],
+        padding: [8, 32, 0, 0],
         legend: { show: false },
         cursor: { y: false, points: { size: 7 }, drag: { x: onSelect !== undefined, y: false, setScale: false } },
         select: { show: onSelect !== undefined, left: 0, top: 0, width: 0, height: 0 },
@@ -46,6 +46,8 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
           {
             ...axis,
             size: 58,
+            // Where parts of one look alike, as with calls, a step between two lines is a whole number.
+            ...(format(0.25) === format(0.3) && { incrs: WHOLE_STEPS }),
             values: (_, ticks) => onceEach(ticks.map((tick) => (tick === null ? '' : format(tick)))),
           },
         ],
@@ -91,6 +93,7 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
   return <div ref={place} />
 }
 
+const WHOLE_STEPS = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat()
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const calendar = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
 const DAY_SECONDS = 86_400

@@ -2,7 +2,7 @@
 import { useState } from 'react'
 import { useAct, useApi } from '../../api/hooks.ts'
 import type { IssuedToken, Token } from '../../api/types.ts'
-import { count } from '../../lib/format.ts'
+import { callCount } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog, Dialog, DialogActs } from '../../ui/dialog.tsx'
 import { FormError } from '../../ui/field.tsx'
@@ -104,7 +104,7 @@ function LastUse({ token: { token_id, last_used_at } }: { token: Token }) {
           Last used <Time at={last_used_at} isRelative />.
         </>
       )}{' '}
-      {data && `${count(data.total.calls)} calls in the last 24 hours.`}
+      {data && `${callCount(data.total.calls)} in the last 24 hours.`}
     </p>
   )
 }

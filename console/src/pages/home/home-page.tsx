@@ -1,7 +1,7 @@
 /** How the gateway is now, and over a range of time beside the one before it. */
 import { useMe } from '../../api/hooks.ts'
 import { errorsOf, type Sums, useSummary } from '../../api/summary.ts'
-import { count, duration, share, shortCount, shortMoney } from '../../lib/format.ts'
+import { callCount, count, duration, share, shortCount, shortMoney } from '../../lib/format.ts'
 import { hasRight, seesAll } from '../../shell/page.ts'
 import { A } from '../../ui/button.tsx'
 import { Stat, Stats } from '../../ui/display.tsx'
@@ -66,8 +66,8 @@ function Figures({ now, before, range }: FiguresProps) {
             {share(rate(now))}
           </A>
         }
-        note={before && `${share(rate(before))} before`}
-        isGood={before && rate(now) !== rate(before) ? rate(now) < rate(before) : undefined}
+        note={before && (before.calls === 0 ? 'none before' : `${share(rate(before))} before`)}
+        isGood={before && before.calls > 0 && rate(now) !== rate(before) ? rate(now) < rate(before) : undefined}
       />
       <Stat label="Duration" value={milliseconds(now.duration.p50)} note={medianNote(now.duration.p95)} />
       <Stat label="First byte" value={milliseconds(now.first_byte.p50)} note={medianNote(now.first_byte.p95)} />
@@ -89,7 +89,7 @@ function Figures({ now, before, range }: FiguresProps) {
         }
         note={changeOf(now.cost, before?.cost)}
       />
-      <Stat label="From the cache" value={share(hits(now))} note={`${count(now.cache_hits)} calls`} />
+      <Stat label="From the cache" value={share(hits(now))} note={callCount(now.cache_hits)} />
     </Stats>
   )
 }

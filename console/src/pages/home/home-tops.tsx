@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { useMe } from '../../api/hooks.ts'
 import { type Sums, useSummary } from '../../api/summary.ts'
 import type { SummarySeries } from '../../api/types.ts'
-import { count, money } from '../../lib/format.ts'
+import { callCount, money } from '../../lib/format.ts'
 import { seesAll } from '../../shell/page.ts'
 import { A } from '../../ui/button.tsx'
 import { Card, Meter } from '../../ui/display.tsx'
@@ -32,7 +32,7 @@ export function HomeTops({ range, total }: { range: TimeRange; total: Sums | und
                 key: key ?? 'other',
                 name: key ? <A to={`/models/${key}`}>{key}</A> : nameOf({ key, name }, 'no model'),
                 value: calls,
-                text: `${count(calls)} calls`,
+                text: callCount(calls),
               }))}
             />
           )}
@@ -70,7 +70,7 @@ export function HomeTops({ range, total }: { range: TimeRange; total: Sums | und
                 </A>
               ),
               value: calls,
-              text: `${count(calls)} calls`,
+              text: callCount(calls),
             }))}
         />
       </Card>

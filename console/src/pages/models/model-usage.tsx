@@ -2,7 +2,7 @@
 import { useMe } from '../../api/hooks.ts'
 import { timesOf, useSummary, valuesOf } from '../../api/summary.ts'
 import type { Summary } from '../../api/types.ts'
-import { money, shortCount } from '../../lib/format.ts'
+import { callCount, money, shortCount } from '../../lib/format.ts'
 import { seesAll } from '../../shell/page.ts'
 import { A } from '../../ui/button.tsx'
 import { Chart } from '../../ui/chart.tsx'
@@ -51,7 +51,7 @@ function Projects({ summary: { series } }: { summary: Summary }) {
         <li key={one.key ?? 'other'} className="row-between">
           {one.key ? <A to={`/projects/${one.key}`}>{nameOf(one)}</A> : <span>{nameOf(one)}</span>}
           <span className="soft">
-            {shortCount(one.total.calls)} calls · {money(one.total.cost)}
+            {callCount(one.total.calls, shortCount)} · {money(one.total.cost)}
           </span>
         </li>
       ))}

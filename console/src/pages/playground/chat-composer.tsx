@@ -45,7 +45,7 @@ export function ChatComposer({ draft, isRunning, problem, warning, onSend }: Com
       )}
       <textarea
         aria-label="Message"
-        placeholder="Ask all models something…"
+        placeholder="Ask something…"
         rows={2}
         maxLength={MAX_TEXT}
         value={text}

@@ -131,7 +131,7 @@ function ChatOf({ usable, project }: { usable: AdminModel[]; project: string }) 
       </div>
       <aside className="playground-side" aria-label="Settings">
         <details className="play-settings" open>
-          <summary>Settings of all models</summary>
+          <summary>{models.length > 1 ? 'Settings of all models' : 'Settings'}</summary>
           <ChatSettingsForm settings={settings} models={models} facts={facts} onChange={change} />
         </details>
       </aside>

@@ -2,7 +2,7 @@
 import { useApi, useApiList, useMe } from '../../api/hooks.ts'
 import { errorsOf, timesOf, useSummary, valuesOf } from '../../api/summary.ts'
 import type { AdminProviderWithSettings, Setting } from '../../api/types.ts'
-import { count, duration, shortCount } from '../../lib/format.ts'
+import { callCount, duration, shortCount } from '../../lib/format.ts'
 import { hasRight } from '../../shell/page.ts'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, ButtonLink } from '../../ui/button.tsx'
@@ -27,7 +27,7 @@ export function ProviderPage() {
   const provider = useApi('GET /admin/v1/providers/{provider}', { params: { provider: id } }, { refetch_ms: 10_000 })
   const usage = useSummary(range, { provider: id })
   const calls = usage.data?.total.calls ?? 0
-  const use = `${count(calls)} calls in the ${range.label.toLowerCase()}.`
+  const use = `${callCount(calls)} in the ${range.label.toLowerCase()}.`
   return (
     <>
       <PageHead
