@@ -268,6 +268,26 @@ describe('a restored batch', () => {
     expect(vendor.created()).toBe(0)
   })
 
+  test.each(KINDS)('gets the results of %s although its window ended before it was restored', async (kind) => {
+    const clock: { now?: () => number } = {}
+    await using vendor = heldVendor({ now: () => clock.now?.() ?? 0 })
+    const directory = mkdtempSync(join(root, 'w-'))
+    const first = await start(directory, { vendor, kind })
+    clock.now = first.clock.now
+    const { id } = await createBatch(openai(first), lines(3))
+    await vendor.reached
+    const restore = await backUp(first, directory)
+    vendor.open()
+    expect((await endOf(first, openai(first), id)).status).toBe('completed')
+    await first[Symbol.asyncDispose]()
+    first.clock.advance(25 * 3_600_000)
+
+    await using second = await restore({ vendor, kind }, { change: uncollect })
+    const batch = await endOf(second, openai(second, { apiKey: first.token }), id)
+    expect(batch).toMatchObject({ status: 'expired', request_counts: { total: 3, completed: 3, failed: 0 } })
+    expect([vendor.created(), vendor.calls()]).toEqual([1, 0])
+  })
+
   test('with exactly_once ends the lines that the gateway may have called since as unknown', async () => {
     await using vendor = heldVendor()
     const directory = mkdtempSync(join(root, 'e-'))

@@ -37,11 +37,16 @@ export async function runOrders(claimed: ClaimedBatch): Promise<Ordered> {
   const release: (() => void)[] = []
   try {
     let until_ms = Number.POSITIVE_INFINITY
-    if (!isOver && caller && !progress.is_ordered) {
-      const collected = await collectOrders(claimed, caller, release)
+    // One that is over is only looked for at its vendor.
+    const mayCollect = !isOver || (progress.restored && !progress.is_recovered)
+    if (mayCollect && caller && !progress.is_ordered) {
+      const collected = await collectOrders(claimed, caller, release).catch((thrown: unknown) => {
+        if (isOver && thrown instanceof GatewayError && thrown.code === 'file_not_found') return { pause: undefined }
+        throw thrown
+      })
       if (collected === 'lost') return 'lost'
-      if (!(await saveProgress(claimed, { pause: collected.pause }))) return 'lost'
-      if (collected.pause) until_ms = collected.pause.until_ms
+      if (!isOver && !(await saveProgress(claimed, { pause: collected.pause }))) return 'lost'
+      if (!isOver && collected.pause) until_ms = collected.pause.until_ms
     }
     for (const order of [...(batch.progress.orders ?? [])]) {
       if (claimed.isClosing()) return { until_ms: clock.now(), isOver: true }
@@ -109,7 +114,7 @@ async function advance(
     if (!(await saveOrder(claimed, order, change))) throw LEASE_LOST
   }
   if (claimed.batch.progress.restored && order.id === undefined && order.stage !== 'sent' && !order.is_sought) {
-    const sought = await seek(claimed, order, vendor)
+    const sought = await seek(claimed, order, vendor, isOver)
     if (sought === 'later' || (sought === 'unsure' && !isOver)) return PAUSE_MILLISECONDS
     if (sought !== 'known') {
       await end(claimed, order, UNKNOWN)
@@ -164,6 +169,7 @@ async function seek(
   claimed: ClaimedBatch,
   order: BatchVendorOrder,
   vendor: BatchProvider,
+  isOver: boolean,
 ): Promise<'known' | 'later' | 'unsure' | 'hidden'> {
   const { batch, signal, clock } = claimed
   const { backup_ms, at_ms } = batch.progress.restored ?? { backup_ms: 0, at_ms: 0 }
@@ -175,7 +181,7 @@ async function seek(
   const found = await vendor.find(sought, secondsBefore(backup_ms), signal)
   if (found === 'unsure' || found === 'hidden') return found
   if (found === 'absent' && clock.now() < at_ms + LISTED_MILLISECONDS) return 'later'
-  if (found === 'absent') batch.progress.is_recovered = true // saved with the order
+  if (found === 'absent') batch.progress[isOver ? 'is_ordered' : 'is_recovered'] = true // saved with the order
   const change = found === 'absent' ? {} : ({ stage: 'created', id: found.id, is_adopted: true } as const)
   if (!(await saveOrder(claimed, order, { ...change, is_sought: true }))) throw LEASE_LOST
   return 'known'
@@ -207,7 +213,7 @@ async function poll(
   const cancelled = { outcome: batch.status === 'cancelling' ? 'canceled' : 'expired', ...NOT_EXECUTED } as const
   const { problem } = state
   if (problem !== undefined) await end(claimed, order, { outcome: 'errored', code: 'batch_failed', message: problem })
-  else if (order.is_adopted && !order.is_cancelled) await end(claimed, order, undefined)
+  else if (order.is_adopted && (isOver || !order.is_cancelled)) await end(claimed, order, undefined)
   else await end(claimed, order, order.is_cancelled ? cancelled : UNKNOWN)
   return undefined
 }

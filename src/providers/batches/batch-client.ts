@@ -109,6 +109,12 @@ function messageIn(text: string): string {
   return message === '' ? '.' : `: ${message.slice(0, 300)}`
 }
 
+/** Whether all that follows in a list is older: only of one that shows the newest first, as far as its times tell. */
+export const endsBefore = (since: number, times: readonly number[]): boolean =>
+  (times[0] ?? 0) > (times.at(-1) ?? 0) &&
+  times.some((at) => at < since) &&
+  times.every((at, index) => index === 0 || at <= (times[index - 1] as number))
+
 /** Requests to paths below a base URL that are `accepted` may be lines. */
 export const pathBelow =
   (base_url: string, accepted: RegExp) =>

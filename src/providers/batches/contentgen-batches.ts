@@ -3,11 +3,11 @@
  * 2026-11-28): a file of lines is uploaded, and a batch with a name of ours is created of it.
  */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { type BatchClientParts, createBatchClient, pathBelow } from './batch-client.ts'
+import { type BatchClientParts, createBatchClient, endsBefore, pathBelow } from './batch-client.ts'
 import type { BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
 
 const LISTED = 100
-const MOST_PAGES = 20
+const MOST_PAGES = 200
 const ENDED = /_(SUCCEEDED|FAILED|CANCELLED|EXPIRED|PARTIALLY_SUCCEEDED)$/
 /** https://cloud.google.com/apis/design/errors#handling_errors */
 const STATUSES: Record<number, number> = {
@@ -68,14 +68,14 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
       const body = { batch: { display_name: mark, input_config: { file_name: String(file) } } }
       return nameIn(await client.json({ path: `/models/${model}:batchGenerateContent`, body, signal }))
     },
-    async find({ mark }, _since, signal) {
+    async find({ mark }, since, signal) {
       for (let page = 0, token = ''; page < MOST_PAGES; page++) {
         const query = `?pageSize=${LISTED}${token}`
         const { operations, nextPageToken } = await client.json({ path: '/batches', query, signal })
-        const found = (Array.isArray(operations) ? operations.filter(isRecord) : []).find(
-          ({ metadata }) => isRecord(metadata) && metadata.displayName === mark,
-        )
+        const listed = Array.isArray(operations) ? operations.filter(isRecord) : []
+        const found = listed.find(({ metadata }) => isRecord(metadata) && metadata.displayName === mark)
         if (found) return { id: nameIn(found) }
+        if (endsBefore(since, listed.map(createdAt))) return 'absent'
         if (typeof nextPageToken !== 'string' || nextPageToken === '') return 'absent'
         token = `&pageToken=${encodeURIComponent(nextPageToken)}`
       }
@@ -103,6 +103,10 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
     },
   }
 }
+
+/** In unix seconds; not a number: it is not known. */
+const createdAt = ({ metadata }: JsonRecord): number =>
+  Date.parse(String(isRecord(metadata) ? metadata.createTime : '')) / 1000
 
 function responsesIn({ response, metadata }: JsonRecord): unknown {
   const output = isRecord(metadata) && isRecord(metadata.output) ? metadata.output : {}

@@ -4,7 +4,7 @@
  */
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { type BatchClientParts, createBatchClient, formOf, pathBelow } from './batch-client.ts'
+import { type BatchClientParts, createBatchClient, endsBefore, formOf, pathBelow } from './batch-client.ts'
 import type { BatchLine, BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
 
 /** How a vendor differs, each read on 2026-11-28. */
@@ -191,7 +191,7 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
         if (found) return { id: textIn(found.id) }
         const isOther = (batch: JsonRecord) => createdAt(batch) < since || createdAt(batch) > until
         isHidden ||= page.some((batch) => !isOther(batch) && typeof markIn(batch) !== 'string')
-        if (isDescending(page) && page.some((batch) => createdAt(batch) < since)) break
+        if (endsBefore(since, page.map(createdAt))) break // Azure documents no order of its list
       }
       return isHidden && uploaded === undefined && !isMarked ? 'hidden' : 'absent'
     },
@@ -217,10 +217,6 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
 /** In unix seconds; Together writes a date. Not a number: it is not known. */
 const createdAt = ({ created_at: at }: JsonRecord): number =>
   typeof at === 'number' ? at : Date.parse(String(at)) / 1000
-
-/** Azure documents no order of its list. */
-const isDescending = (page: JsonRecord[]): boolean =>
-  page.every((batch, at) => at === 0 || createdAt(batch) <= createdAt(page[at - 1] as JsonRecord))
 
 const markIn = ({ metadata }: JsonRecord): unknown => isRecord(metadata) && metadata.gatehouse_order
 
