@@ -429,6 +429,43 @@ describe('an OpenAI-shaped vendor', () => {
     expect(data[0]).toMatchObject({ cost: 0.015 })
   })
 
+  it('is charged for the whole file, not for the part of it in which somebody speaks', async () => {
+    const segment = (end: number) => ({ segments: [{ start: 0, end, text: 'a' }] })
+    const told = [segment(0.5), segment(-1), { usage: { type: 'duration', seconds: -1 } }, { duration: 0 }, segment(9)]
+    const { transcribe } = await setUp(
+      told.map((members) => whole({ text: 'a', ...members })),
+      { prices: { audio_minute: 0.06 } },
+    )
+    for (const _ of told) {
+      const answer = await transcribe({}, 'transcriptions', silence(60))
+      const { usage } = (await answer.json()) as Json
+      expect([answer.headers.get('x-gatehouse-cost'), usage]).toEqual(['0.06', { type: 'duration', seconds: 60 }])
+    }
+    const compressed = new Uint8Array([0xff, 0xf3, 1, 2])
+    const other = await setUp([whole({ text: 'a', ...segment(3) }), whole({ text: 'a', ...segment(-3) })])
+    const seconds = async () => (await (await other.transcribe({}, 'transcriptions', compressed)).json()) as Json
+    expect((await seconds()).usage).toEqual({ type: 'duration', seconds: 3, estimated: true })
+    expect((await seconds()).usage).toEqual({ type: 'duration', seconds: 4 / 8_000, estimated: true })
+  })
+
+  it.each(['false', 'true'])('is charged for a transcript that a guard blocks (stream: %s)', async (stream) => {
+    const vendor = vendorWith(whole({ text: 'the secret word' }))
+    const gateway = await open({
+      providers: { v: { base_url: vendor.url } },
+      guards: { secret: { kind: 'patterns', patterns: ['secret'], on: ['output'], action: 'block' } },
+      models: {
+        'v/m': { families: ['audio-transcription'], guards: ['secret'], prices: { audio_minute: 0.006 } },
+      },
+    })
+    const form = formOf({ model: 'v/m', stream })
+    const answer = await gateway.call('/v1/audio/transcriptions', { form })
+    const { error } = (await answer.json()) as { error: Json }
+    expect([answer.status, error.code]).toEqual([400, 'content_blocked'])
+    expect(await used(gateway)).toMatchObject({ requests: 1, errors: 1, estimated: 0 })
+    const { data } = (await (await gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
+    expect(data).toMatchObject([{ model: 'v/m', cost: 0.0002 }])
+  })
+
   it('is charged for estimated tokens where the client leaves before they are reported', async () => {
     const audioDelta = { type: 'speech.audio.delta', audio: 'AAAA' }
     const textDelta = { type: 'transcript.text.delta', delta: 'Hello' }

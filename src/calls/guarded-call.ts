@@ -40,10 +40,15 @@ export async function executeGuarded<Work, Answer>(
   if (capture?.is_recorded && texts) capture.input = texts(work)
   const answer = await execute()
   if (!guarded.output || !guards.readsAnswer || (await guards.checkOutput(guarded.output(answer)))) return answer
-  throw answerBlocked()
+  throw new AnswerBlocked()
 }
 
-export const answerBlocked = () => new GatewayError('content_blocked', 'A guard blocked the answer of the model.')
+/** The provider has answered, so that the call is charged. */
+export class AnswerBlocked extends GatewayError {
+  constructor() {
+    super('content_blocked', 'A guard blocked the answer of the model.')
+  }
+}
 
 /** Nothing is recorded of contents that were blocked. */
 function forget({ capture }: Call): void {

@@ -9,6 +9,7 @@ import type { CallEvents, CallRecord, CallSubscriber, DoubtfulAttempt, Meter } f
 import { callEntry, hasCounted, lostEntry, mayHaveCharged, noteDoubt } from './entries.ts'
 import { noteEnd } from './fallback.ts'
 import type { AnyMeter } from './family.ts'
+import { AnswerBlocked } from './guarded-call.ts'
 import type { PreparedCall } from './prepared-call.ts'
 import { ServingTogether } from './routing/attempt.ts'
 
@@ -180,7 +181,7 @@ export function createSettlements({
   /** What was delivered counts; where nothing was, the most that the attempt can have used. */
   function settleUnfinished(call: Settled, isCharged: boolean, thrown?: unknown): Promise<void> | undefined {
     const { record, meter, policy } = call
-    const isServed = record.serving !== undefined
+    const isServed = record.serving !== undefined || thrown instanceof AnswerBlocked
     const isOfSeveral = record.serving instanceof ServingTogether
     endAttempt(record, thrown)
     if (isServed && meter && hasCounted(meter)) return settle(call, true)

@@ -88,6 +88,30 @@ describe('how long audio lasts', () => {
     }
   })
 
+  test('is exact for the extensible form only where its GUID is that of uncompressed audio', () => {
+    const extensible = (tag: number, end = '000000001000800000aa00389b71', size = 40) => {
+      const header = Buffer.alloc(56)
+      header.write('fmt ', 0)
+      header.writeUInt32LE(size, 4)
+      for (const [at, value] of [8, 10, 20, 22, 24].map((at, index) => [at, [0xfffe, 1, 2, 16, 22][index]] as const))
+        header.writeUInt16LE(value as number, at)
+      header.writeUInt32LE(8_000, 12)
+      header.writeUInt16LE(tag, 32)
+      header.write(end, 34, 'hex')
+      header.write('data', 48)
+      const head = Buffer.concat([Buffer.from('RIFF....WAVE', 'latin1'), header])
+      return new Uint8Array(Buffer.concat([head, Buffer.alloc(32_000 - head.length)]))
+    }
+    for (const tag of [1, 3]) expect(durationOf(extensible(tag))).toEqual({ expected: 2, most: 2, is_exact: true })
+    expect(durationOf(extensible(7))).toEqual({ expected: 4, most: 4, is_exact: true })
+    for (const odd of [extensible(0x55), extensible(0xfffe), extensible(1, '00'.repeat(14)), extensible(1, '', 16)])
+      expect(durationOf(odd).is_exact).toBe(false)
+  })
+
+  test('has 8 bits a sample by the laws, whatever the header names', () => {
+    expect(durationOf(wav(32_000, { format: 6 }))).toEqual({ expected: 4, most: 4, is_exact: true })
+  })
+
   test('is not taken from a header that is cut or has no rate', () => {
     const bytes = new Uint8Array(Buffer.concat([Buffer.from('RIFF....WAVEfmt '), Buffer.alloc(100)]))
     expect(secondsOf({ bytes, content_type: 'audio/wav' }).is_exact).toBe(false)

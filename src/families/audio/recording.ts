@@ -82,8 +82,13 @@ export function secondsOf({ bytes, content_type }: Pick<Recording, 'bytes' | 'co
   }
 }
 
-/** Microsoft, "Multimedia Programming Interface and Data Specifications 1.0": PCM, float, A-law, mu-law, extensible. */
-const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe])
+/** Microsoft, "Multimedia Programming Interface and Data Specifications 1.0": PCM, float, A-law, mu-law. */
+const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7])
+/** The laws have 8 bits a sample, whatever the header names. */
+const LAWS: ReadonlySet<number> = new Set([6, 7])
+/** `WAVEFORMATEXTENSIBLE` names the format by a GUID, which begins with one of those and ends with these bytes. */
+const EXTENSIBLE = 0xfffe
+const GUID_END = '000000001000800000aa00389b71'
 /** The most that any recorder makes: 8 channels of 32 bits, 384,000 times a second. */
 const MOST_BYTES_A_SECOND = 384_000 * 8 * 4
 /** Before the format there may be some padding and descriptions. */
@@ -98,8 +103,10 @@ function wavRate(bytes: Uint8Array): number | undefined {
   for (let at = 12, chunks = 0; at + 24 <= bytes.length && chunks < MOST_CHUNKS; chunks++) {
     const size = view.getUint32(at + 4, true)
     if (view.getUint32(at) === FMT) {
-      if (!UNCOMPRESSED.has(view.getUint16(at + 8, true))) return undefined
-      const [channels, bits] = [view.getUint16(at + 10, true), view.getUint16(at + 22, true)]
+      const format = wavFormat(view, at + 8, size)
+      if (format === undefined || !UNCOMPRESSED.has(format)) return undefined
+      const channels = view.getUint16(at + 10, true)
+      const bits = LAWS.has(format) ? 8 : view.getUint16(at + 22, true)
       const rate = (view.getUint32(at + 12, true) * channels * bits) / 8
       return rate > 0 && rate <= MOST_BYTES_A_SECOND ? rate : undefined
     }
@@ -107,6 +114,15 @@ function wavRate(bytes: Uint8Array): number | undefined {
     at += 8 + size + (size % 2)
   }
   return undefined
+}
+
+/** Of the data of a `fmt ` chunk; undefined: none that is known. */
+function wavFormat(view: DataView, at: number, size: number): number | undefined {
+  const format = view.getUint16(at, true)
+  if (format !== EXTENSIBLE) return format
+  if (size < 40 || at + 40 > view.byteLength) return undefined
+  const end = Buffer.from(view.buffer, view.byteOffset + at + 26, 14).toString('hex')
+  return end === GUID_END ? view.getUint16(at + 24, true) : undefined
 }
 
 /** `fmt ` */

@@ -1,7 +1,7 @@
 /** The transcription family: audio is sent to one target, whose text comes back as a whole or as it is recognized. */
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
-import { answerBlocked } from '../../calls/guarded-call.ts'
+import { AnswerBlocked } from '../../calls/guarded-call.ts'
 import type { CallGuards } from '../../calls/guards/call-guards.ts'
 import { textAt } from '../../calls/guards/content.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
@@ -111,7 +111,7 @@ async function* whole(
 /** A transcript that a guard blocks is an error: this API has no other form for it. */
 async function guardedTranscript(guards: CallGuards, { logprobs: _, ...given }: Transcript): Promise<Transcript> {
   const transcript = { ...given }
-  if (!(await guards.checkOutput(textAt(transcript, 'text')))) throw answerBlocked()
+  if (!(await guards.checkOutput(textAt(transcript, 'text')))) throw new AnswerBlocked()
   const { text, words: __, segments, ...rest } = transcript
   if (text === given.text) return transcript
   // What was replaced may be spread over words and segments: one segment has all of the text.
@@ -171,14 +171,16 @@ function createTranscriptMeter({ recording, request, isPricedByTokens }: Transcr
   let transcript: Transcript | undefined
   let hasDelivered = false
 
-  /** What the provider tells; else the end of the last segment, or what the file tells. */
+  /** What the provider has counted; else no less than what the file, or where that is unknown the last segment, tells. */
   function seconds(): { seconds: number; estimated?: true } {
     const { usage, duration, segments = [] } = transcript ?? {}
-    if (usage?.type === 'duration') return { seconds: usage.seconds }
-    const known = duration ?? segments.at(-1)?.end
-    if (typeof known === 'number') return { seconds: known }
+    const { seconds: counted = 0, estimated: isLeast } = usage?.type === 'duration' ? usage : {}
+    if (counted > 0 && !isLeast) return { seconds: counted }
+    const named = isLeast ? 0 : (duration ?? 0)
     const { expected, is_exact } = secondsOf(recording)
-    return is_exact ? { seconds: expected } : { seconds: expected, estimated: true }
+    if (is_exact) return { seconds: Math.max(expected, named) }
+    if (named > 0) return { seconds: named }
+    return { seconds: Math.max(expected, counted, segments.at(-1)?.end ?? 0), estimated: true }
   }
 
   /** Of a provider that reports none, or has not yet when its client leaves; only where tokens are what is charged. */

@@ -1,7 +1,7 @@
 /** A request to an MCP server as a call of the pipeline: its model is `mcp/<server>/<name>`, its target the server. */
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
-import { answerBlocked } from '../../calls/guarded-call.ts'
+import { AnswerBlocked } from '../../calls/guarded-call.ts'
 import { type GuardedText, jsonAt, textAt } from '../../calls/guards/content.ts'
 import type { Config } from '../../config/config.ts'
 import { settingsOfName } from '../../config/schema/mcp-schema.ts'
@@ -78,7 +78,7 @@ export const serverFamily: ServerFamily = {
       return result
     } catch (thrown) {
       const texts = isRead ? errorTexts(thrown) : []
-      if (texts.length > 0 && !(await guards?.checkOutput(texts))) throw answerBlocked()
+      if (texts.length > 0 && !(await guards?.checkOutput(texts))) throw new AnswerBlocked()
       throw thrown
     }
   },

@@ -33,6 +33,8 @@ export type TranscriptionFamily = {
   options?: { language?: string; prompt?: string; temperature?: string }
   /** Whether what the package calls segments are words. */
   segments: 'words' | 'segments'
+  /** The package's duration is the end of the last word: the audio may last longer. */
+  duration_of_words?: true
   /** Options of each request. */
   always?: Record<string, Option>
   /** Options of a request that names no language. */

@@ -138,8 +138,15 @@ function wordsIn({ response }: Wire): Timed[] | undefined {
 type Result = Awaited<ReturnType<TranscriptionModel['doGenerate']>>
 
 function transcriptOf(result: Result, request: TranscriptRequest, vendor: TranscriptionFamily): Transcript {
-  const { text, language, durationInSeconds: duration } = result
-  const usage = duration === undefined ? {} : { usage: { type: 'duration' as const, seconds: duration } }
+  const { text, language, durationInSeconds: named = -1 } = result
+  const duration = Number.isFinite(named) && named >= 0 ? named : undefined
+  const usage = duration !== undefined && {
+    usage: {
+      type: 'duration' as const,
+      seconds: duration,
+      ...(vendor.duration_of_words && { estimated: true as const }),
+    },
+  }
   if (!hasTimes(request)) return { text, ...usage }
   const areWords = vendor.segments === 'words'
   const words = (areWords ? result.segments : (result.words ?? [])).map(wordOf)

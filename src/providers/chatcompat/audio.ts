@@ -208,7 +208,7 @@ function transcriptOf(payload: JsonRecord): Transcript | undefined {
 
 /** Subtitles and durations are made of them. */
 const isSegment = (value: unknown): value is TranscriptSegment =>
-  isRecord(value) && typeof value.text === 'string' && typeof value.start === 'number' && typeof value.end === 'number'
+  isRecord(value) && typeof value.text === 'string' && Number.isFinite(value.start) && Number.isFinite(value.end)
 
 function transcriptUsage(usage: unknown): TranscriptUsage | undefined {
   if (!isRecord(usage)) return undefined

@@ -10,7 +10,12 @@ export const ELEVENLABS = vendor({
     formats: { mp3: 'mp3', pcm: 'pcm_24000' },
     has_speed: true,
   },
-  transcription: { factory: (sdk) => sdk.transcription, options: { language: 'languageCode' }, segments: 'words' },
+  transcription: {
+    factory: (sdk) => sdk.transcription,
+    options: { language: 'languageCode' },
+    segments: 'words',
+    duration_of_words: true,
+  },
 })
 
 export const DEEPGRAM = vendor({
