@@ -466,6 +466,30 @@ describe('an OpenAI-shaped vendor', () => {
     expect(data).toMatchObject([{ model: 'v/m', cost: 0.0002 }])
   })
 
+  it.each<[Json, Json]>([
+    [
+      { input_tokens: 0, output_tokens: 0 },
+      { output_tokens: 1_400, estimated: 1 },
+    ],
+    [{ input_tokens: 9 }, { input_tokens: 9, output_tokens: 1_400, estimated: 1 }],
+    [{ output_tokens: 7 }, { output_tokens: 7, estimated: 1 }],
+    [
+      { input_tokens: 9, output_tokens: 1 },
+      { input_tokens: 9, output_tokens: 1, estimated: 0 },
+    ],
+  ])('is charged for estimated tokens of speech where it reports %j', async (usage, counted) => {
+    const events = [
+      { type: 'speech.audio.delta', audio: 'AAAA' },
+      { type: 'speech.audio.done', usage },
+    ]
+    const prices = { input: 1, output: 10 }
+    const { gateway, speak } = await setUp([stream(events, { done: false })], { prices }, 'gpt-4o-mini-tts')
+    await (await speak({ input: 'x'.repeat(1_000) })).bytes()
+    const found = await used(gateway)
+    expect(found).toMatchObject(counted)
+    expect(found.input_tokens).toBeGreaterThan(0)
+  })
+
   it('is charged for estimated tokens where the client leaves before they are reported', async () => {
     const audioDelta = { type: 'speech.audio.delta', audio: 'AAAA' }
     const textDelta = { type: 'transcript.text.delta', delta: 'Hello' }

@@ -144,14 +144,17 @@ function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter 
   let hasDelivered = false
 
   /**
-   * Of a provider that reports no tokens, or has not yet when its client leaves. The tokens of the audio count only where
+   * Of a provider that reports no tokens, or some of them, or has not yet when its client leaves. The tokens of the audio count only where
    * they are what is charged: all of them, since the provider does not stop where the client does.
    */
   async function estimated(): Promise<SpeechUsage> {
-    const sample = createSample()
-    sample.add(request.input)
-    const input_tokens = await sample.tokens(tokenizer)
-    const output_tokens = work.isPricedByTokens ? Math.ceil(characters * AUDIO_TOKENS_A_CHARACTER) : 0
+    let { input_tokens = 0, output_tokens = 0 } = usage ?? {}
+    if (input_tokens === 0) {
+      const sample = createSample()
+      sample.add(request.input)
+      input_tokens = await sample.tokens(tokenizer)
+    }
+    if (output_tokens === 0 && work.isPricedByTokens) output_tokens = Math.ceil(characters * AUDIO_TOKENS_A_CHARACTER)
     return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, estimated: true }
   }
 
@@ -163,7 +166,9 @@ function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter 
       usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens }
     },
     async usage() {
-      usage ??= await estimated()
+      // No audio comes of no tokens, whatever was reported.
+      const isWhole = usage && (!hasDelivered || (usage.input_tokens > 0 && usage.output_tokens > 0))
+      if (!usage || !(isWhole || usage.estimated)) usage = await estimated()
       return usage
     },
     hasCounted: () => hasDelivered || usage !== undefined,
