@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it } from 'bun:test'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import type { ProviderConfig } from '../src/config/schema/schema.ts'
-import { configOf } from './kit/gateway.ts'
+import { configOf, startGateway } from './kit/gateway.ts'
 import { openPort, type Port } from './kit/served.ts'
-import { type Answer, hang, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
+import { type Answer, failure, hang, startVendor, stream, type Vendor, whole } from './kit/vendor.ts'
 
 type Paths = NonNullable<ProviderConfig['passthrough_paths']>
 type Json = Record<string, unknown>
@@ -113,6 +113,47 @@ describe('a path of a provider by name', () => {
       expect([path, method, status]).toEqual([path, method, 404])
     }
     expect(served.vendor.requests).toHaveLength(1)
+  })
+
+  it('shares its calls among the keys of the provider, and avoids one that is refused or limited', async () => {
+    const keys = ['one', 'two', 'three'].map((name, at) => ({ name, key: `sk-key-${name}`, weight: at === 0 ? 2 : 1 }))
+    const vendor = startVendor()
+    vendor.otherwise(whole({}))
+    const gateway = await startGateway({ providers: { acme: { base_url: vendor.url, keys, passthrough_paths: ANY } } })
+    started.push(vendor, { stop: () => gateway[Symbol.asyncDispose]() })
+    const used = async (calls: number) => {
+      const before = vendor.requests.length
+      for (let call = 0; call < calls; call++) await (await gateway.call('/passthrough/acme/files')).text()
+      const sent = vendor.requests.slice(before).map(({ headers }) => headers.authorization?.split('-').at(-1))
+      return keys.map(({ name }) => sent.filter((one) => one === name).length)
+    }
+    expect(await used(8)).toEqual([4, 2, 2])
+    vendor.otherwise((wire) => {
+      const is = (name: string) => wire.request.headers.authorization?.endsWith(name)
+      if (is('one')) return failure(401)(wire)
+      return (is('two') ? whole({}, { status: 429, headers: { 'retry-after': '60' } }) : whole({}))(wire)
+    })
+    const [one, two, three] = (await used(10)) as [number, number, number]
+    expect([one, two, three]).toEqual([1, 1, 8])
+    gateway.clock.advance(61_000)
+    vendor.otherwise(whole({}))
+    expect(await used(6)).toEqual([0, 3, 3])
+    gateway.clock.advance(300_000)
+    expect((await used(4))[0]).toBe(2)
+  })
+
+  it('keeps the tags of a call, and is not refused by guards of other tags', async () => {
+    const guards = { g: { kind: 'patterns', patterns: ['x'], when: { tags: ['pii'] } } }
+    const served = await serve(ANY, { settings: { guards } })
+    expect((await served.call('/passthrough/acme/files')).status).toBe(200)
+    const other = await served.call('/passthrough/acme/files', { headers: { 'x-gatehouse-tags': 'other' } })
+    expect(other.status).toBe(200)
+    const tagged = await served.call('/passthrough/acme/files', { headers: { 'x-gatehouse-tags': 'pii' } })
+    expect([tagged.status, ((await tagged.json()) as { error: Json }).error.code]).toEqual([
+      400,
+      'unsupported_endpoint',
+    ])
+    expect(served.vendor.requests).toHaveLength(2)
   })
 
   it('needs a token, and refuses one that is limited unless the configuration names it', async () => {

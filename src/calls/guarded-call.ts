@@ -28,6 +28,7 @@ export async function executeGuarded<Work, Answer>(
 ): Promise<Answer> {
   const { guarded, texts } = descriptor
   const { capture } = call
+  if (guards.areNone) return await execute()
   if (!guarded) throw notGuarded()
   guards.onBlocked = () => forget(call)
   try {

@@ -66,6 +66,11 @@ export class CallGuards {
     return this.#parts.results
   }
 
+  /** Whether none of them is for this call, such as where each is for a tag that it has not. */
+  get areNone(): boolean {
+    return this.#guards.length === 0
+  }
+
   /** Changes with their settings. */
   get fingerprint(): string {
     return JSON.stringify(this.#guards.map(({ name, config }) => [name, config]))

@@ -68,7 +68,8 @@ async function pass(
   const rule = passthroughPaths.find(provider_id, { method: request.method, segments }, caller)
   const call: Call = context
   call.plan = passthroughPaths.planFor(rule, caller)
-  call.options = { ...timeLimit(call), no_fallback: true }
+  const { timeout_ms, tags } = call.options ?? {}
+  call.options = { ...(timeout_ms && { timeout_ms }), ...(tags && { tags }), no_fallback: true }
   const { config } = rule
   const fault = new AbortController()
   const { body, length } = bodyOf(request, {
@@ -127,8 +128,6 @@ function partsOf({ path }: Context): [provider_id: string, path: string] {
     throw new GatewayError('invalid_value', 'The name of the provider must be percent-encoded UTF-8.')
   }
 }
-
-const timeLimit = ({ options }: Call) => (options?.timeout_ms === undefined ? {} : { timeout_ms: options.timeout_ms })
 
 type BodyLimits = {
   max_bytes: number

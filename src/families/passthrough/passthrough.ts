@@ -3,6 +3,7 @@
 import type { Gate, Plan } from '../../calls/call.ts'
 import type { StreamFamily } from '../../calls/family.ts'
 import type { Plans } from '../../calls/plan.ts'
+import { byWeight, newShare, type Share } from '../../calls/routing/shares.ts'
 import type { Config } from '../../config/config.ts'
 import type { PassthroughPath } from '../../config/schema/passthrough-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
@@ -10,6 +11,7 @@ import { type CatalogueModel, catalogueModel } from '../../models/catalogue.ts'
 import { compiledPrices } from '../../models/prices.ts'
 import type { Supplied, Supply } from '../../models/supply.ts'
 import { keyedTargets } from '../../providers/keyed-targets.ts'
+import type { Provider, Target } from '../../providers/provider.ts'
 import type { DirectCall } from '../../providers/upstream/direct.ts'
 import type { UpstreamResponse } from '../../providers/upstream/upstream-request.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -21,7 +23,12 @@ const MAX_RESPONSE_BYTES = 100 * 1024 * 1024
 const MAX_SECONDS = 600
 
 /** An entry of `passthrough_paths`, and what stands for a model in the pipeline: it is in no catalogue. */
-export type PassthroughRule = { config: PassthroughPath; model: CatalogueModel }
+export type PassthroughRule = { config: PassthroughPath; model: CatalogueModel; keys: readonly Key[] }
+
+/** A key of the provider. Its health is that of all paths by name, and not that of models. */
+type Key = { readonly target: Target; readonly weight: number; readonly share: Share; readonly health: KeyHealth }
+/** By the steady clock: until then another key is used, where there is one. */
+type KeyHealth = { avoided_until: number }
 
 export type PassthroughPaths = {
   /** The entry that fits a request. Throws `unknown_url` where there is none, `model_not_allowed` where it is of others. */
@@ -40,6 +47,13 @@ export type PassthroughPathParts = {
 export function createPassthroughPaths({ supply, config, gates, plans }: PassthroughPathParts): PassthroughPaths {
   /** Made anew when the provider is. */
   const made = new WeakMap<Supplied, PassthroughRule[]>()
+  const healths = new WeakMap<Provider, KeyHealth>()
+
+  function keyOf(target: Target): Key {
+    const health = healths.get(target.provider) ?? { avoided_until: 0 }
+    healths.set(target.provider, health)
+    return { target, weight: target.weight ?? 1, share: newShare(), health }
+  }
 
   function rulesOf(provider_id: string): PassthroughRule[] {
     const supplied = supply.find(provider_id)
@@ -58,6 +72,7 @@ export function createPassthroughPaths({ supply, config, gates, plans }: Passthr
     const id = `passthrough/${provider_id}`
     return {
       config: path,
+      keys: targets.map(keyOf),
       model: catalogueModel({ id, config: {}, targets, prices, created: 0, when_retired: 'refuse' }),
     }
   }
@@ -122,7 +137,7 @@ export function createPassthrough({ clock }: { clock: Clock }): Passthrough {
     // Its body is read once, and its failure says nothing about the models of the provider.
     is_hedged: false,
     is_observed: false,
-    targets: ({ rule }) => rule.model.targets,
+    targets: ({ rule }) => inTurn(rule.keys, clock.steady()),
     async send({ provider }, { rule, call, body_fault, onAnswer }, { call: { request_id }, signal, meter }) {
       const { max_seconds = MAX_SECONDS, max_response_bytes = MAX_RESPONSE_BYTES } = rule.config
       if (!provider.direct) throw new GatewayError('no_available_channel', 'The provider has no paths by name.')
@@ -135,6 +150,8 @@ export function createPassthrough({ clock }: { clock: Clock }): Passthrough {
       try {
         const ending = AbortSignal.any([signal, body_fault, late.signal])
         const response = await provider.direct.send({ ...call, request_id }, ending)
+        const key = rule.keys.find(({ target }) => target.provider === provider)
+        if (key) key.health.avoided_until = avoidedUntil(response, clock.steady())
         if (response.status === 401 || response.status === 407) throw refusedKey(provider.id, response)
         meter.answered(response.status, response.headers.get('content-type') ?? '')
         onAnswer(response)
@@ -153,6 +170,26 @@ export function createPassthrough({ clock }: { clock: Clock }): Passthrough {
       throw error
     },
   }
+}
+
+/** The key whose turn it is first; where all are avoided, the one that is so for the shortest time. */
+function inTurn(keys: readonly Key[], now: number): readonly Target[] {
+  if (keys.length < 2) return keys.map(({ target }) => target)
+  const free = keys.filter(({ health }) => health.avoided_until <= now)
+  const sooner = (one: Key, other: Key) => (other.health.avoided_until < one.health.avoided_until ? other : one)
+  const first = byWeight(free) ?? keys.reduce(sooner)
+  return keys.map((key) => ({ ...key.target, ...(key === first ? { weight: 1, priority: 0 } : { priority: 1 }) }))
+}
+
+const REFUSED_MS = 300_000
+const LIMITED_MS = 1_000
+const LONGEST_LIMITED_MS = 120_000
+
+function avoidedUntil({ status, headers }: Pick<UpstreamResponse, 'status' | 'headers'>, now: number): number {
+  if (status === 401 || status === 407) return now + REFUSED_MS
+  if (status !== 429) return 0
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  return now + (seconds > 0 ? Math.min(seconds * 1000, LONGEST_LIMITED_MS) : LIMITED_MS)
 }
 
 /** Its text may quote a part of the key. */
