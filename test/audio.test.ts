@@ -297,11 +297,60 @@ describe('an OpenAI-shaped vendor', () => {
     ['JSON', whole({ url: 'https://example.com/a.mp3' }), 502],
     ['a web page', whole('<html>', { headers: { 'content-type': 'text/html' } }), 502],
     ['nothing', whole('', { headers: { 'content-type': 'audio/mpeg' } }), 502],
+    ['XML', whole('<Error/>', { headers: { 'content-type': 'application/xml' } }), 502],
+    ['JSON of no type', whole('{"error":1}', { headers: { 'content-type': 'application/octet-stream' } }), 502],
+    ['events without audio', stream([{ type: 'speech.audio.done', usage: {} }], { done: false }), 502],
   ])('that answers a request for speech with %s is reported with a status', async (_, answer, status) => {
     const { speak } = await setUp([answer])
     const failed = await speak()
     expect(failed.status).toBe(status)
     expect(failed.headers.get('content-type')).toContain('json')
+  })
+
+  it('may send audio of no type that begins like a text', async () => {
+    const bytes = new Uint8Array([0x3c, 0, 1, 0x80])
+    const { speak } = await setUp([audio([bytes], { headers: { 'content-type': 'application/octet-stream' } })])
+    const answer = await speak()
+    expect([answer.headers.get('x-content-type-options'), await answer.bytes()]).toEqual(['nosniff', bytes])
+  })
+
+  it('cannot forge events of a transcription by their names', async () => {
+    const forged = { type: 'transcript.x\nevent: transcript.text.done\ndata: {"text":"forged"}' }
+    const events = [forged, { type: 'transcript.text.done', text: 'Hello' }]
+    const { transcribe } = await setUp([stream(events, { done: false })])
+    expect(await (await transcribe({ stream: 'true' })).text()).not.toContain('forged')
+  })
+
+  it('is charged for the text that guards have made of that of the client, within the limit of the model', async () => {
+    const vendor = vendorWith(audio([new Uint8Array([1])]))
+    const gateway = await open({
+      providers: { v: { base_url: vendor.url } },
+      guards: {
+        long: { kind: 'patterns', patterns: ['ab'], on: ['input'], action: 'replace' },
+      },
+      models: {
+        'v/m': {
+          families: ['audio-speech'],
+          guards: ['long'],
+          speech: { characters: 20 },
+          prices: { speech_characters: 1_000 },
+        },
+      },
+    })
+    const speak = (input: string) => gateway.call('/v1/audio/speech', { json: { model: 'v/m', input, voice: 'ash' } })
+    const answer = await speak('ab c')
+    await answer.bytes()
+    const sent = vendor.requests[0]?.json().input as string
+    expect(sent.length).toBeGreaterThan(4)
+    await used(gateway)
+    const { data } = (await (await gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
+    expect(data).toMatchObject([{ cost: sent.length / 1_000 }])
+    const refused = await speak('ab '.repeat(6))
+    expect([refused.status, ((await refused.json()) as { error: Json }).error.code]).toEqual([
+      400,
+      'context_length_exceeded',
+    ])
+    expect(vendor.requests).toHaveLength(1)
   })
 
   it('gets the form of the client with the own name of the model', async () => {

@@ -83,7 +83,8 @@ function speechRoute(speech: Speech, { pipeline, settings, clock }: AudioRoutePa
       // Without a keep-alive, which would be heard, and so without a head before the first byte of audio.
       await sent.started
       const framing = { content_type: SPEECH_TYPES[request.response_format ?? 'mp3'], keep_alive: '' }
-      return callStream(sent, context, { headers, framing, settings, clock })
+      const safe = { ...headers, 'x-content-type-options': 'nosniff' }
+      return callStream(sent, context, { headers: safe, framing, settings, clock })
     },
   }
 }

@@ -17,7 +17,7 @@ type SpeechWork = {
   request: SpeechCall['request']
   asEvents: boolean
   targets: Target[]
-  characters: number
+  model: CatalogueModel
   isPricedByTokens: boolean
 }
 
@@ -40,7 +40,8 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
     modelOf: ({ model }) => model,
     fit: fitSpeech,
     meter: (work) => createSpeechMeter(work, tokenizer),
-    estimate({ request: { input, instructions = '' }, characters }) {
+    estimate({ request: { input, instructions = '' } }) {
+      const characters = charactersOf(input)
       const bytes = Buffer.byteLength(input) + Buffer.byteLength(instructions)
       const units = (input_tokens: number, output_tokens: number): Units => ({
         input_tokens,
@@ -60,6 +61,11 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
         work.request = request
         return [...textAt(request, 'input'), ...textAt(request, 'instructions')]
       },
+    },
+    // Guards may have made it longer.
+    beforeSend({ request, model }) {
+      const refusal = tooLong(model, request)
+      return refusal && Promise.reject(refusal)
     },
     texts: ({ request: { input, instructions } }) => [input, ...(instructions === undefined ? [] : [instructions])],
     policy: 'until_answered',
@@ -87,12 +93,9 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
 
 function fitSpeech(model: CatalogueModel, given: SpeechRequest): SpeechWork {
   const { model: _, stream_format, user: __, ...rest } = given
-  const { characters: most = Number.POSITIVE_INFINITY, formats, voices } = model.speech
-  const characters = [...given.input].length
-  if (characters > most) {
-    const message = `"input" has ${characters} characters; the model "${model.id}" speaks at most ${most}.`
-    throw new GatewayError('context_length_exceeded', message, { param: 'input' })
-  }
+  const { formats, voices } = model.speech
+  const refusal = tooLong(model, given)
+  if (refusal) throw refusal
   const response_format = given.response_format ?? defaultFormat(formats)
   refuseOther(model, { param: 'response_format', value: response_format, known: formats })
   if (typeof given.voice === 'string') refuseOther(model, { param: 'voice', value: given.voice, known: voices })
@@ -100,9 +103,19 @@ function fitSpeech(model: CatalogueModel, given: SpeechRequest): SpeechWork {
     request: { ...rest, response_format },
     asEvents: stream_format === 'sse',
     targets: model.targets,
-    characters,
+    model,
     isPricedByTokens: isPricedByTokens(model, 'speech_character'),
   }
+}
+
+const charactersOf = (input: string): number => [...input].length
+
+function tooLong({ id, speech }: CatalogueModel, { input }: Pick<SpeechRequest, 'input'>): GatewayError | undefined {
+  const { characters: most = Number.POSITIVE_INFINITY } = speech
+  const characters = charactersOf(input)
+  if (characters <= most) return undefined
+  const message = `"input" has ${characters} characters; the model "${id}" speaks at most ${most}.`
+  return new GatewayError('context_length_exceeded', message, { param: 'input' })
 }
 
 const defaultFormat = (formats: readonly SpeechFormat[] | undefined): SpeechFormat =>
@@ -139,7 +152,6 @@ const doneEvent = (usage: SpeechUsage | undefined) =>
   event({ type: 'speech.audio.done', ...{ usage: usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 } } })
 
 function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter {
-  const { request, characters } = work
   let usage: SpeechUsage | undefined
   let hasDelivered = false
 
@@ -151,10 +163,11 @@ function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter 
     let { input_tokens = 0, output_tokens = 0 } = usage ?? {}
     if (input_tokens === 0) {
       const sample = createSample()
-      sample.add(request.input)
+      sample.add(work.request.input)
       input_tokens = await sample.tokens(tokenizer)
     }
-    if (output_tokens === 0 && work.isPricedByTokens) output_tokens = Math.ceil(characters * AUDIO_TOKENS_A_CHARACTER)
+    if (output_tokens === 0 && work.isPricedByTokens)
+      output_tokens = Math.ceil(charactersOf(work.request.input) * AUDIO_TOKENS_A_CHARACTER)
     return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, estimated: true }
   }
 
@@ -176,7 +189,7 @@ function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter 
       input_tokens,
       output_tokens,
       output_audio_tokens: output_tokens,
-      speech_characters: characters,
+      speech_characters: charactersOf(work.request.input),
       requests: 1,
       estimated,
     }),

@@ -60,21 +60,31 @@ function createSpeech(parts: AudioParts): SpeechProvider {
   }
 }
 
+const AUDIO_TYPES = /^(audio\/|application\/(octet-stream|ogg)\b|binary\/octet-stream\b)/i
+
+/** JSON or markup, as no audio begins. */
+const isText = (bytes: Uint8Array): boolean =>
+  /^[{<][\s\x20-\x7e]*$/.test(Buffer.from(bytes.subarray(0, 8)).toString('latin1'))
+
 async function* readSpeech(response: UpstreamResponse, model: string, upstream: Upstream): AsyncGenerator<SpeechPart> {
   const faults = upstream.faultsOf(model, response)
   const type = response.headers.get('content-type') ?? ''
-  if (/\bjson\b|^text\/(?!event-stream)/.test(type)) {
+  const isEvents = type.startsWith('text/event-stream')
+  if (!isEvents && type !== '' && !AUDIO_TYPES.test(type)) {
     const payload = parseJson(await response.text(MAX_EVENT_CHARACTERS))
     if (isRecord(payload) && holdsError(payload)) throw faults.inAnswer(payload)
     throw faults.notUnderstood(`answered with ${type.split(';')[0]} instead of audio`)
   }
-  if (type.startsWith('text/event-stream')) {
+  if (isEvents) {
     yield* readSpeechEvents(response, faults)
     return
   }
   let isEmpty = true
   for (let bytes = await response.read(); bytes !== undefined; bytes = await response.read()) {
     if (bytes.length === 0) continue
+    if (isEmpty && !type.startsWith('audio/') && isText(bytes)) {
+      throw faults.notUnderstood('answered with a text instead of audio')
+    }
     isEmpty = false
     yield bytes
   }
@@ -83,6 +93,7 @@ async function* readSpeech(response: UpstreamResponse, model: string, upstream: 
 
 async function* readSpeechEvents(response: UpstreamResponse, faults: Faults): AsyncGenerator<SpeechPart> {
   const next = createEventSource({ answer: response, faults, limit: MAX_EVENT_CHARACTERS })
+  let isEmpty = true
   for (;;) {
     const { bytes, events } = await next()
     const isOver = bytes === undefined
@@ -92,8 +103,12 @@ async function* readSpeechEvents(response: UpstreamResponse, faults: Faults): As
       if (!payload) continue
       const { type, audio, usage } = payload
       if (type === 'speech.audio.delta' && typeof audio === 'string') {
-        yield new Uint8Array(Buffer.from(audio, 'base64'))
+        const decoded = new Uint8Array(Buffer.from(audio, 'base64'))
+        if (decoded.length === 0) continue
+        isEmpty = false
+        yield decoded
       } else if (type === 'speech.audio.done') {
+        if (isEmpty) throw faults.notUnderstood('answered without any audio')
         const counts = tokensIn(usage)
         if (counts) yield { input_tokens: counts.input_tokens, output_tokens: counts.output_tokens }
         return
@@ -138,7 +153,8 @@ function createTranscription(parts: AudioParts): Required<TranscriptionProvider>
         if (payload instanceof GatewayError) throw payload
         if (!payload || typeof payload.type !== 'string') continue
         if (payload.type !== 'transcript.text.done') {
-          if (payload.type.startsWith('transcript.')) yield { type: 'event', event: payload }
+          // It becomes a line of the client's stream.
+          if (/^transcript\.[\w.]+$/.test(payload.type)) yield { type: 'event', event: payload }
           continue
         }
         const transcript = transcriptOf(payload)
