@@ -8,6 +8,7 @@ import { run as runCheck } from '../src/cli/commands/check.ts'
 import { run as runImport } from '../src/cli/commands/import.ts'
 import { parseEnvironmentFile } from '../src/config/load/environment-file.ts'
 import { loadConfig } from '../src/config/load/load.ts'
+import { openStore } from '../src/store/open-store.ts'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { collectingTerminal } from './kit/terminal.ts'
 import { completion, startVendor, whole } from './kit/vendor.ts'
@@ -225,6 +226,72 @@ test('gatehouse import new-api leaves out tokens whose user or expiry is not kno
   expect(report.accounts.map(({ kind }) => kind)).toEqual(['project'])
 })
 
+describe('options and currencies', () => {
+  const TABLES = {
+    channels: [channel({})],
+    users: [user({ quota: 300_000, used_quota: 0 })],
+    tokens: [token({ remain_quota: 200_000, used_quota: 100_000 })],
+    options: [
+      { key: 'QuotaPerUnit', value: '100000' },
+      { key: 'GroupRatio', value: '{"vip":0.5}' },
+      { key: 'SMTPToken', value: 'secret-of-mail' },
+    ],
+    redemptions: [{ id: 1, key: 'secret-of-a-code' }],
+    midjourneys: [] as Row[],
+  }
+  const source = () => {
+    const name = database('options.db', { ...TABLES, midjourneys: [{ id: 1 }] })
+    const file = new Database(join(directory, name))
+    file.run('delete from midjourneys')
+    file.close()
+    return name
+  }
+
+  test('counts quota as the source does, and names each option and table that is not carried', async () => {
+    const report = await importOf('new-api', source())
+    const line = (from: string) => report.lines.find((one) => one.from === from)
+    expect(line('tokens[app].remain_quota')).toMatchObject({ to: 'token app.budgets: 3 in total' })
+    expect(line('users[ada].quota')?.why).toBe('100000 of quota are a dollar')
+    expect(line('options[GroupRatio]')?.outcome).toBe('dropped')
+    expect(line('options: SMTPToken')?.outcome).toBe('dropped')
+    expect(line('redemptions')?.outcome).toBe('dropped')
+    expect(line('midjourneys')).toBeUndefined()
+    expect(JSON.stringify(report)).not.toContain('secret-of')
+    const dump = [
+      'CREATE TABLE channels (id int);',
+      'COPY public.logs (id) FROM stdin;\n1\n\\.\n',
+      'COPY public.tasks (id) FROM stdin;\n\\.\n',
+      'INSERT INTO redemptions (id) VALUES (1);',
+    ]
+    writeFileSync(join(directory, 'dump.sql'), dump.join('\n'))
+    const { lines } = await importOf('one-api', 'dump.sql')
+    const unread = lines.filter(({ why }) => why === 'this import does not read it')
+    expect(unread.map(({ from }) => from)).toEqual(['logs', 'redemptions'])
+  })
+
+  test('converts dollars into the currency of the ledger, or says that it has no rate', async () => {
+    writeFileSync(join(directory, 'gatehouse.yaml'), 'ledger: { currency: EUR }\n')
+    const { code } = await gatehouse(runImport, ['new-api', source()])
+    expect(code).toContain('set ledger.exchange_rates.USD')
+    writeFileSync(join(directory, 'gatehouse.yaml'), 'ledger: { currency: EUR, exchange_rates: { USD: 0.5 } }\n')
+    const report = await importOf('new-api', 'options.db')
+    expect(report.lines.at(-1)).toMatchObject({ outcome: 'changed', to: '0.5 EUR for each' })
+    const store = await openStore({ url: `sqlite:${join(directory, 'gatehouse.db')}` })
+    const [{ budgets } = { budgets: [] }] = await store.tokens.list()
+    await store.close()
+    expect(budgets).toMatchObject([{ amount: 1.5, window: 'total' }])
+  })
+
+  test('takes no amount where the quota of a dollar cannot be read', async () => {
+    const name = database('odd.db', {
+      ...TABLES,
+      midjourneys: [{ id: 1 }],
+      options: [{ key: 'QuotaPerUnit', value: '0' }],
+    })
+    expect((await gatehouse(runImport, ['one-api', name])).code).toContain('options[QuotaPerUnit]: it must be a number')
+  })
+})
+
 describe('gatehouse import one-api', () => {
   test('knows its own numbers of types, addresses and lists of models', async () => {
     const source = database('one-api.db', {
@@ -274,6 +341,7 @@ describe('gatehouse import one-api', () => {
       { outcome: 'carried', from: "channels[ma'in].models: gpt-4o" },
       { outcome: 'dropped', from: 'tokens' },
       { outcome: 'dropped', from: 'users' },
+      { outcome: 'dropped', from: 'options' },
     ])
     const secrets = parseEnvironmentFile(readFileSync(join(directory, 'secrets.env'), 'utf8'), 'secrets.env')
     expect(Object.values(secrets)).toEqual(['sk-of-the-vendor'])

@@ -197,6 +197,7 @@ describe('gatehouse import new-api URL', () => {
         '/api/user/?page_size=100&p=1': page([USER, { ...USER, id: 2, username: 'ada' }]),
         '/api/token/?page_size=100&p=1': page([{ ...TOKEN, key: 'aaaa**********aaaa' }]),
         '/api/user/self': { success: true, data: USER },
+        '/api/status': { success: true, data: { quota_per_unit: 500_000 } },
       }
       return path in answers ? { body: answers[path] } : { status: 404, body: {} }
     })
@@ -222,7 +223,12 @@ describe('gatehouse import new-api URL', () => {
       const page = Number(new URL(path, 'http://host').searchParams.get('p'))
       const items = path.startsWith('/api/user/?') ? users : path.startsWith('/api/token/') ? tokens : []
       const data = { page, page_size: 1, total: items.length, items: items.slice(page - 1, page) }
-      return { body: { success: true, data: path === '/api/user/self' ? USER : data } }
+      return {
+        body: {
+          success: true,
+          data: path === '/api/user/self' ? USER : path === '/api/status' ? { quota_per_unit: 500_000 } : data,
+        },
+      }
     })
     const report = await directory.report(['new-api', url], { NEW_API_ACCESS_TOKEN: 'access-token' })
     expect(outcomesOf(report)).toHaveLength(6)
@@ -236,10 +242,12 @@ describe('gatehouse import new-api URL', () => {
       const page = Number(new URL(path, 'http://host').searchParams.get('p'))
       const items = path.startsWith('/api/user/?') ? users : path.startsWith('/api/token/') ? tokens : []
       const rows = items.slice(page * 2, page * 2 + 2)
+      if (path === '/api/status') return { body: { success: true, data: { quota_per_unit: 250_000 } } }
       return { body: { success: true, data: path === '/api/user/self' ? USER : rows.length > 0 ? rows : null } }
     })
     const report = await directory.report(['new-api', url], { NEW_API_ACCESS_TOKEN: 'access-token' })
     expect(outcomesOf(report)).toHaveLength(10)
+    expect(lineOf(report, 'tokens[app-1].remain_quota')?.to).toBe('token app-1.budgets: 2 in total')
   })
 
   test('refuses an answer without a list, which is no empty one', async () => {

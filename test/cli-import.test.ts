@@ -337,7 +337,7 @@ INSERT INTO "LiteLLM_VerificationToken" (token, key_alias) VALUES ('${'b'.repeat
     )
     const report = await importOf('litellm', source, '--dry-run')
     const read = report.lines.filter(({ why }) => why !== 'the source has no such table, or nothing of it')
-    expect(read.map(({ from }) => from)).toEqual(["LiteLLM_VerificationToken[real's]"])
+    expect(read.map(({ from }) => from)).toEqual(["LiteLLM_VerificationToken[real's]", 'LiteLLM_SpendLogs'])
     expect(report.lines.map(({ from }) => from)).toContain('LiteLLM_TeamTable')
   })
 

@@ -7,11 +7,12 @@ import type { Budget } from '../../spec/rate-limit.ts'
 import { type Draft, type Members, membersOf } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { CHANNEL, TOKEN, USER } from './one-api-members.ts'
+import { readOptions } from './one-api-options.ts'
 import { addressOf, presetKey, variableIn } from './provider-parts.ts'
 import type { Row, Tables } from './sql-dump.ts'
 import { vendorTree } from './vendors.ts'
 
-export const ONE_API_TABLES = ['channels', 'tokens', 'users']
+export const ONE_API_TABLES = ['channels', 'tokens', 'users', 'options']
 
 /** Numbers of channel types that both have, by names of `vendors.ts`: `relay/channeltype/define.go`, `constant/channel.go`. */
 const SHARED_TYPES: Record<number, string> = {
@@ -52,8 +53,6 @@ const OWN_TYPES: Record<'one-api' | 'new-api', Record<number, string>> = {
 /** Types whose own address takes what these names add to it; of others it may have another form than here. */
 const PATHS: Record<string, string> = { openai: '/v1', custom_openai: '/v1', siliconflow: '/v1', anthropic: '' }
 const ADDRESSES: Record<string, string> = { siliconflow: 'https://api.siliconflow.cn' }
-/** Both count half a million units of quota as a dollar (`QuotaPerUnit`). */
-const QUOTA_A_DOLLAR = 500_000
 const ENABLED = 1
 const DISABLED = 2
 /** Of an expiry. */
@@ -62,12 +61,13 @@ const MOST_KEYS = 100
 const MOST_MODELS = 1_000
 
 export function readOneApi(draft: Draft, tables: Tables): void {
+  const perDollar = readOptions(draft, tables.get('options') ?? [])
   const groups = readChannels(draft, tables.get('channels') ?? [])
   const tokens = (tables.get('tokens') ?? []).filter((row) => !row.deleted_at)
   const users = new Map((tables.get('users') ?? []).map((row) => [String(row.id), row]))
   const owners = new Set(tokens.map(({ user_id }) => String(user_id)))
-  for (const [id, row] of users) readUser(draft, { row, hasTokens: owners.has(id) && !row.deleted_at })
-  for (const row of tokens) readToken(draft, { row, user: users.get(String(row.user_id)), groups })
+  for (const [id, row] of users) readUser(draft, { row, hasTokens: owners.has(id) && !row.deleted_at, perDollar })
+  for (const row of tokens) readToken(draft, { row, user: users.get(String(row.user_id)), groups, perDollar })
 }
 
 /** The models that each group may use. */
@@ -158,42 +158,48 @@ function baseUrlOf(draft: Draft, members: Members, vendor: string): string | und
 /** Others are refused: disabled, expired, exhausted. */
 const isEnabled = (members: Members): boolean => !members.has('status') || members.number('status') === ENABLED
 
-const dollars = (quota: number): number => Number((quota / QUOTA_A_DOLLAR).toPrecision(12))
+const dollars = (quota: number, perDollar: number): number => Number((quota / perDollar).toPrecision(12))
 
 /** What is left and what was used, together: a budget without an end. */
-function quotaOf(draft: Draft, members: Members, { left, to }: { left: string; to: string }) {
-  const used = usedOf(draft, members, to)
+type QuotaParts = { left: string; to: string; perDollar: number }
+
+function quotaOf(draft: Draft, members: Members, { left, to, perDollar }: QuotaParts) {
+  const used = usedOf(draft, members, { to, perDollar })
   const budget: Budget = {
-    amount: dollars(Math.max(0, members.number(left) ?? 0) + (used ?? 0) * QUOTA_A_DOLLAR),
+    amount: Number((dollars(Math.max(0, members.number(left) ?? 0), perDollar) + (used ?? 0)).toPrecision(12)),
     window: 'total',
   }
-  draft.changed(members.at(left), `${to}.budgets: ${budget.amount} in total`, `${QUOTA_A_DOLLAR} of quota are a dollar`)
+  draft.changed(members.at(left), `${to}.budgets: ${budget.amount} in total`, `${perDollar} of quota are a dollar`)
   return { budget, used }
 }
 
-function usedOf(draft: Draft, members: Members, to: string): number | undefined {
+type UsedParts = Omit<QuotaParts, 'left'>
+
+function usedOf(draft: Draft, members: Members, { to, perDollar }: UsedParts): number | undefined {
   const quota = members.number('used_quota')
-  const used = quota === undefined ? undefined : dollars(Math.max(0, quota))
+  const used = quota === undefined ? undefined : dollars(Math.max(0, quota), perDollar)
   if (used) draft.mapped(members.at('used_quota'), `${to}: ${used} spent in total`)
   return used
 }
 
-function readUser(draft: Draft, { row, hasTokens }: { row: Row; hasTokens: boolean }): undefined {
+type UserParts = { row: Row; hasTokens: boolean; perDollar: number }
+
+function readUser(draft: Draft, { row, hasTokens, perDollar }: UserParts): undefined {
   const name = String(row.username ?? row.id).slice(0, 90)
   const members = membersOf(draft, row, `users[${name}]`)
   if (!hasTokens) return draft.dropped(members.path, 'it has no token; people log in to the console by roles')
   for (const known of ['id', 'username', 'group']) members.take(known)
   const to = `project ${name}`
   draft.changed(members.path, to, 'a user is a project')
-  const { budget, used } = quotaOf(draft, members, { left: 'quota', to })
+  const { budget, used } = quotaOf(draft, members, { left: 'quota', to, perDollar })
   const disabled = !isEnabled(members)
   draft.projects.push({ external_id: `user:${row.id}`, name, settings: { budgets: [budget] }, disabled, used })
   members.rest(USER)
 }
 
-type TokenParts = { row: Row; user: Row | undefined; groups: Groups }
+type TokenParts = { row: Row; user: Row | undefined; groups: Groups; perDollar: number }
 
-function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
+function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): undefined {
   const name = String(row.name ?? '').slice(0, 90) || `token ${row.id}`
   const members = membersOf(draft, row, `tokens[${name}]`)
   const stored = members.text('key')
@@ -210,8 +216,8 @@ function readToken(draft: Draft, { row, user, groups }: TokenParts): undefined {
   for (const known of ['id', 'user_id', 'name']) members.take(known)
   const isUnlimited = members.flag('unlimited_quota')
   const { budget, used } = isUnlimited
-    ? { budget: undefined, used: usedOf(draft, members, to) }
-    : quotaOf(draft, members, { left: 'remain_quota', to })
+    ? { budget: undefined, used: usedOf(draft, members, { to, perDollar }) }
+    : quotaOf(draft, members, { left: 'remain_quota', to, perDollar })
   members.take('remain_quota')
   const group = members.text('group') || String(user.group || 'default')
   const models = modelsOf(draft, members, { group, groups, to })

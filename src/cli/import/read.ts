@@ -1,5 +1,6 @@
 /** Reads a source with the reader of its gateway. */
 import { isRecord } from '../../kit/json.ts'
+import { MAX_AMOUNT } from '../../spec/price.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
 import { BIFROST_EXPECTED, BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
@@ -47,11 +48,31 @@ export async function readImport(name: SourceName, from: string, { given, termin
   const reader = READERS[name]
   const { tree } = presentFile(given, terminal)
   const draft = createDraft(name, isRecord(tree) && isRecord(tree.providers) ? tree.providers : {})
-  if (isAddress(from)) {
-    reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
-    return draft
-  }
-  const source = readSource(from, { cwd: terminal.cwd, names: reader.tables })
+  if (isAddress(from)) reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
+  else readFile(draft, from, { reader, cwd: terminal.cwd })
+  const ledger = isRecord(tree) && isRecord(tree.ledger) ? tree.ledger : {}
+  if (ledger.currency !== undefined && ledger.currency !== 'USD') convert(draft, ledger)
+  return draft
+}
+
+/** Amounts of all sources are US dollars; prices of models say so themselves. */
+function convert(draft: Draft, { currency, exchange_rates }: Record<string, unknown>): void {
+  const { projects, tokens, settings } = draft
+  const lists = [...projects.map((one) => one.settings), ...tokens.map((one) => one.settings), settings]
+  const budgets = lists.flatMap((one) => (one.budgets ?? []) as { amount: number }[])
+  const spenders = [...projects, ...tokens].filter(({ used = 0 }) => used > 0)
+  if (budgets.length + spenders.length === 0) return
+  const rate = isRecord(exchange_rates) ? exchange_rates.USD : undefined
+  if (typeof rate !== 'number')
+    throw new Error(`its amounts are US dollars, and those of the ledger ${currency}: set ledger.exchange_rates.USD`)
+  const converted = (amount: number) => Math.min(MAX_AMOUNT, Number((amount * rate).toPrecision(12)))
+  for (const one of budgets) one.amount = converted(one.amount)
+  for (const one of spenders) one.used = converted(one.used ?? 0)
+  draft.changed('amounts of budgets and of what was spent', `${rate} ${currency} for each`, 'they are US dollars')
+}
+
+function readFile(draft: Draft, from: string, { reader, cwd }: { reader: Reader; cwd: string }): void {
+  const source = readSource(from, { cwd, names: reader.tables })
   if ('tree' in source) reader.readTree(draft, source.tree)
   else {
     reader.readTables(draft, source.tables)
@@ -59,7 +80,6 @@ export async function readImport(name: SourceName, from: string, { given, termin
       if (!source.tables.has(name)) draft.dropped(name, 'the source has no such table, or nothing of it')
     for (const other of source.others ?? []) draft.dropped(other, 'this import does not read it')
   }
-  return draft
 }
 
 /** Its settings are in its database. */

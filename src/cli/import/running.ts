@@ -261,7 +261,15 @@ async function readNewApi(running: Running): Promise<Tables> {
     ['channels', channels.map((row) => ({ ...row, key: `\${CHANNEL_${row.id}_KEY}` }))],
     ['users', users],
     ['tokens', await withKeys(running, tokens)],
+    ['options', await optionsOf(running)],
   ])
+}
+
+/** What everybody may see: the quota of a dollar. */
+async function optionsOf({ call, draft }: Running): Promise<Row[]> {
+  draft.dropped('/api/option/', 'its prices and ratios are not read; import its database')
+  const status = bodyOf(bodyOf(await call('/api/status')).data)
+  return [{ key: 'QuotaPerUnit', value: status.quota_per_unit }]
 }
 
 /** Newer versions list keys with asterisks, and show them to their owner only. */

@@ -7,7 +7,7 @@ import { isRecord, isTooDeep } from '../../kit/json.ts'
 import { readCsv } from '../csv.ts'
 import { type Row, readSqlDump, type Tables } from './sql-dump.ts'
 
-/** `others`: members of a file with tables that are none. `isDatabase`: a whole one, where a table that is not there is missing. */
+/** `others`: members and tables that are not read. `isDatabase`: a whole one, where a table that is not there is missing. */
 type Source = { tree: Record<string, unknown> } | { tables: Tables; others?: string[]; isDatabase?: boolean }
 
 /** A configuration of ten thousand models has a tenth of it. */
@@ -23,7 +23,7 @@ export function readSource(from: string, { cwd, names }: { cwd: string; names: r
   try {
     const { size } = statOf(path)
     if (statSync(path).isDirectory()) return { tables: readDirectory(path, names) }
-    if (headOf(path) === SQLITE_HEAD) return { tables: readSqlite(path, names), isDatabase: true }
+    if (headOf(path) === SQLITE_HEAD) return { ...readSqlite(path, names), isDatabase: true }
     const isDump = names.length > 0 && /\.(sql|dump)$/i.test(path)
     const limit = isDump ? MAX_DUMP_BYTES : MAX_CONFIG_BYTES
     if (size > limit) {
@@ -34,7 +34,7 @@ export function readSource(from: string, { cwd, names }: { cwd: string; names: r
     if (text.startsWith('PGDMP')) {
       throw new Error('it is a dump of pg_dump in its own format; write it in SQL, with pg_dump --format=plain')
     }
-    if (isDump) return { tables: readSqlDump(text, names), isDatabase: true }
+    if (isDump) return { ...readSqlDump(text, names), isDatabase: true }
     return sourceOf(/\.json$/i.test(path) || /^\s*[{[]/.test(text) ? parsedJson(text) : parsedYaml(text), names)
   } catch (error) {
     throw new Error(`${from} cannot be read: ${(error as Error).message}`)
@@ -132,14 +132,18 @@ function readDirectory(path: string, names: readonly string[]): Tables {
 }
 
 /** Nothing is written, and no other file is read. */
-function readSqlite(path: string, names: readonly string[]): Tables {
+function readSqlite(path: string, names: readonly string[]): { tables: Tables; others: string[] } {
   if (names.length === 0) throw new Error('it is a database; this import reads a configuration')
   const file = new Database(path, { readonly: true })
   try {
     const known = new Map(
-      (file.query("select name from sqlite_master where type = 'table'").all() as { name: string }[]).map(
-        ({ name }) => [name.toLowerCase(), name],
-      ),
+      (
+        file
+          .query(
+            "select name from sqlite_master where type = 'table' and name not like 'sqlite~_%' escape '~' and sql not like 'create virtual%'",
+          )
+          .all() as { name: string }[]
+      ).map(({ name }) => [name.toLowerCase(), name]),
     )
     const tables: Tables = new Map()
     for (const name of names) {
@@ -149,7 +153,12 @@ function readSqlite(path: string, names: readonly string[]): Tables {
       tables.set(name, rowsIn(rows, name))
     }
     if (tables.size === 0) throw new Error(`the database has none of the tables ${names.join(', ')}`)
-    return tables
+    const others = [...known.values()].filter(
+      (name) =>
+        !names.some((one) => one.toLowerCase() === name.toLowerCase()) &&
+        file.query(`select 1 from "${name.replaceAll('"', '""')}" limit 1`).get() !== null,
+    )
+    return { tables, others }
   } finally {
     file.close()
   }

@@ -12,29 +12,31 @@ const MOST_ROWS = 1_000_000
 const HEAD = 20_000
 
 /** Throws an Error that says where the dump cannot be read. */
-export function readSqlDump(text: string, names: readonly string[]): Tables {
-  const tables = tablesIn(text, names)
+export function readSqlDump(text: string, names: readonly string[]): { tables: Tables; others: string[] } {
+  const { tables, others } = tablesIn(text, names)
   if (tables.size === 0) throw new Error(`the dump has none of the tables ${names.join(', ')}`)
   // What ends between two statements can be read to its end, and has lost the tables behind it.
   if (HEADS.test(text.slice(0, HEAD)) && !/dump complete|^(COMMIT|ROLLBACK)\b/im.test(text.slice(-1_000)))
     throw new Error('the dump was cut off: it has the first line of its tool and not the last; dump it again')
-  return tables
+  return { tables, others: [...others] }
 }
 
 /** Of pg_dump, mysqldump, and `.dump` of SQLite, which write their last line then too. */
 const HEADS = /^-- (PostgreSQL database|MySQL|MariaDB) dump|^PRAGMA foreign_keys=OFF;\s+BEGIN TRANSACTION;/m
 
-function tablesIn(text: string, names: readonly string[]): Tables {
+/** `others`: tables with rows that are not read. */
+function tablesIn(text: string, names: readonly string[]): { tables: Tables; others: Set<string> } {
   const hasEscapes = /MySQL dump|MariaDB dump|ENGINE=\w|CREATE TABLE( IF NOT EXISTS)? `/i.test(text.slice(0, HEAD))
   const cursor: Cursor = { text, at: 0, hasEscapes }
   const tables: Tables = new Map()
   const columns = new Map<string, string[]>()
   const known = new Map(names.map((name) => [name.toLowerCase(), name]))
   const rowsOf = (name: string) => tables.get(name) ?? tables.set(name, []).get(name) ?? []
+  const others = new Set<string>()
   let count = 0
   for (;;) {
     skipSpace(cursor)
-    if (cursor.at >= text.length) return tables
+    if (cursor.at >= text.length) return { tables, others }
     const verb = wordAt(cursor).toUpperCase()
     const isInsert = verb === 'INSERT' || verb === 'REPLACE'
     if (!isInsert && verb !== 'CREATE' && verb !== 'COPY') {
@@ -42,13 +44,18 @@ function tablesIn(text: string, names: readonly string[]): Tables {
       continue
     }
     while (/^(INTO|IGNORE|OR|TABLE|IF|NOT|EXISTS|UNLOGGED)$/i.test(peekWord(cursor))) wordAt(cursor)
-    const table = known.get(nameAt(cursor).toLowerCase())
+    const name = nameAt(cursor)
+    const table = known.get(name.toLowerCase())
     if (verb === 'COPY') {
       const head = listAt(cursor)
       skipStatement(cursor)
-      count += copyRows(cursor, head, table === undefined ? undefined : rowsOf(table))
-    } else if (table === undefined) skipStatement(cursor)
-    else if (verb === 'CREATE') {
+      const copied = copyRows(cursor, head, table === undefined ? undefined : rowsOf(table))
+      if (table !== undefined) count += copied
+      else if (copied > 0) others.add(name)
+    } else if (table === undefined) {
+      if (isInsert) others.add(name)
+      skipStatement(cursor)
+    } else if (verb === 'CREATE') {
       columns.set(table, columnsAt(cursor))
       rowsOf(table)
       skipStatement(cursor)
@@ -71,12 +78,12 @@ function copyRows(cursor: Cursor, head: string[], rows: Row[] | undefined): numb
     const line = text.slice(cursor.at, end).replace(/\r$/, '')
     cursor.at = end + 1
     if (line === '\\.') return count
+    count++
     if (!rows) continue
     const cells = line.split('\t')
     if (cells.length !== head.length)
       throw faultAt(cursor, `a row has ${cells.length} values for ${head.length} columns`)
     rows.push(rowOf(head, cells.map(copiedText)))
-    count++
   }
   throw faultAt(cursor, 'the end of the rows of COPY, a line with \\., is missing')
 }
