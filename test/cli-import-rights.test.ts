@@ -169,4 +169,61 @@ describe('an import', () => {
     // Without a window it is a correction.
     expect(await spend({ spend: 70, max_budget: 200 }, [])).toBe(240)
   })
+
+  test('revokes what a database has no more or refuses, and nothing where it has none of the keys', async () => {
+    using directory = importDirectory()
+    const enabled = async (keys: object[], args: string[] = []) => {
+      writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify({ LiteLLM_VerificationToken: keys }))
+      const report = await directory.report(['litellm', 'litellm.json', ...args])
+      const tokens = [...(await tokensOf(directory.path))].filter(([, { disabled }]) => !disabled)
+      return { names: tokens.map(([name]) => name), outcomes: outcomesOf(report) }
+    }
+    const expires = '2020-01-01 00:00:00+00'
+    const names = ['a', 'b', 'c']
+    expect((await enabled(names.map((name) => key(name)))).names).toEqual(names)
+    // A key whose row cannot be read stays as it was.
+    const odd = key('c', { team_id: 'not-dumped' })
+    const outcomes = ['changed token b', 'added token d']
+    expect(await enabled([key('a'), key('b', { expires }), odd, key('d')])).toEqual({
+      names: ['a', 'c', 'd'],
+      outcomes,
+    })
+    expect(await enabled([key('a'), key('b', { expires }), odd, key('d')])).toMatchObject({ outcomes: [] })
+    expect((await enabled([key('other')])).outcomes).toEqual(['kept token 4 of litellm', 'added token other'])
+    expect((await enabled([key('third')], ['--instance', 'eu'])).outcomes).toEqual(['added token third'])
+    expect((await enabled([key('a')])).names).toEqual(['a', 'third'])
+  })
+
+  test('tells instances apart whose ids are the same, and carries a key that the source has rotated', async () => {
+    using directory = importDirectory()
+    const users = [{ id: 1, username: 'root', status: 1, quota: 1, used_quota: 0 }]
+    const source = (name: string, rows: object[]) => {
+      const tokens = rows.map((row, at) => ({ id: at + 1, user_id: 1, name, key: name, status: 1, ...row }))
+      writeFileSync(join(directory.path, `${name}.json`), JSON.stringify({ channels: [], users, tokens }))
+      return ['new-api', `${name}.json`]
+    }
+    await directory.report(source('shop', [{ deleted_at: '\\N' }, { name: 'x', key: 'x' }]))
+    expect((await directory.import(source('blog', [{}]))).code).toContain('needs a name: --instance')
+    expect(outcomesOf(await directory.report([...source('blog', [{}]), '--instance', 'blog']))).toEqual([
+      'added project root',
+      'added token blog',
+    ])
+    const report = await directory.report(source('shop', [{ deleted_at: '2026-11-01' }, { name: 'x', key: 'x' }]))
+    expect(lineOf(report, 'tokens[shop]')?.why).toBe('it was deleted')
+    expect(outcomesOf(report)).toEqual(['changed token shop'])
+
+    const bifrost = async (value: string) => {
+      const virtual_keys = [{ id: 'v', name: 'app', value, is_active: true }]
+      writeFileSync(join(directory.path, 'bifrost.json'), JSON.stringify({ governance: { virtual_keys } }))
+      const outcomes = outcomesOf(await directory.report(['bifrost', 'bifrost.json']))
+      const store = await openStore({ url: `sqlite:${join(directory.path, 'gatehouse.db')}` })
+      const found = await store.tokens.findByHash(sha256('sk-bf-1'))
+      const isFound = (await store.tokens.findByHash(sha256(value)))?.name
+      await store.close()
+      return { outcomes, old: found?.name, now: isFound }
+    }
+    expect(await bifrost('sk-bf-1')).toMatchObject({ outcomes: ['added token app'], now: 'app' })
+    expect(await bifrost('sk-bf-2')).toEqual({ outcomes: ['changed token app'], old: undefined, now: 'app' })
+    expect(await bifrost('sk-bf-2')).toMatchObject({ outcomes: [] })
+  })
 })

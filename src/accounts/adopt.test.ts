@@ -9,6 +9,7 @@ const token = (used: number) => ({
   project_id: null,
   hash: 'a'.repeat(64),
   prefix: 'sk-',
+  mayRotate: false,
   settings: { name: 'app', labels: {}, budgets: [{ amount: 100, window: 'month' as const }] },
   disabled: false,
   used,

@@ -2,6 +2,8 @@
  * Projects and tokens of another gateway, in the store: a token is known by the hash of its key, so that clients keep it. Done
  * again, it changes what differs from the source, and nothing where nothing does.
  */
+
+import { sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import type { AuditOrigin } from '../spec/audit.ts'
 import { toNano } from '../spec/price.ts'
@@ -26,7 +28,11 @@ export type AdoptedToken = Omit<AdoptedProject, 'project_id'> & {
   project_id: string | null
   hash: string
   prefix: string
+  /** Whether the same id may have another key later; otherwise it is the id of another token. */
+  mayRotate: boolean
 }
+/** The tokens that their source has and does not refuse; of others with the same origin it has no more. */
+type Known = { origin: string; token_ids: ReadonlySet<string> }
 
 type AdoptParts = {
   store: Pick<Store, 'tokens' | 'projects' | 'ledger'>
@@ -44,15 +50,59 @@ const WINDOWS_LABEL = 'import/spend-windows'
 const RESETS_LABEL = 'import/spend-resets'
 /** Before every window of now, except that without an end. */
 const LIFETIME_AGE_MS = 32 * 86_400_000
+/** Tells whether the key of the source is another than before. */
+const KEY_LABEL = 'import/key'
+export const ORIGIN_LABEL = 'import/source'
 type Labels = Record<string, string>
 
-export async function adoptAccounts(
-  { projects, tokens }: { projects: readonly AdoptedProject[]; tokens: readonly AdoptedToken[] },
-  parts: AdoptParts,
-): Promise<Adopted[]> {
+type Given = { projects: readonly AdoptedProject[]; tokens: readonly AdoptedToken[]; known?: Known | undefined }
+
+/** Throws an Error, before anything is written, where the accounts are those of another instance of the source. */
+export async function adoptAccounts({ projects, tokens, known }: Given, parts: AdoptParts): Promise<Adopted[]> {
   const adopted: Adopted[] = []
+  const stored = new Map((await parts.store.tokens.list()).map((token) => [token.token_id, token]))
+  for (const { token_id, hash, mayRotate, settings } of tokens) {
+    const present = stored.get(token_id)
+    if (present && !mayRotate && !isSameKey(present, hash))
+      throw new Error(
+        `the token ${settings.name} has another key than the one that was imported with its id; another instance needs a name: --instance`,
+      )
+  }
+  if (known) adopted.push(...(await revokeOthers([...stored.values()], known, parts)))
   for (const project of projects) adopted.push(await adoptProject(project, parts))
   for (const token of tokens) adopted.push(await adoptToken(token, parts))
+  return adopted
+}
+
+const keyMark = (hash: string): string => sha256(hash).slice(0, 16)
+
+/** Whether the source has the key that it had at the last import, whatever the token has here by now. */
+function isSameKey({ hash, previous_hash, labels }: StoredToken, given: string): boolean {
+  const mark = labels[KEY_LABEL]
+  return mark === undefined ? hash === given || previous_hash === given : mark === keyMark(given)
+}
+
+async function revokeOthers(
+  stored: StoredToken[],
+  { origin, token_ids }: Known,
+  parts: AdoptParts,
+): Promise<Adopted[]> {
+  const mine = stored.filter(({ labels }) => labels[ORIGIN_LABEL] === origin)
+  const gone = mine.filter(({ token_id }) => !token_ids.has(token_id))
+  if (gone.length > 0 && gone.length === mine.length) {
+    const why = 'the source has none of them: it is a part, or another instance, which needs a name: --instance'
+    return [{ kind: 'token', name: `${gone.length} of ${origin}`, outcome: 'kept', why }]
+  }
+  const adopted: Adopted[] = []
+  for (const { token_id, name, disabled, project_id } of gone) {
+    if (disabled) continue
+    await parts.store.tokens.update(token_id, { disabled: true }, (before, after) => ({
+      ...auditOf(parts, 'token.update', token_id, project_id),
+      before: shown(before),
+      after: shown(after),
+    }))
+    adopted.push({ kind: 'token', name, outcome: 'changed', why: 'revoked: the source has it no more, or refuses it' })
+  }
   return adopted
 }
 
@@ -130,13 +180,24 @@ async function adoptProject(given: AdoptedProject, parts: AdoptParts): Promise<A
 async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopted> {
   const { token_id, project_id, hash, prefix, disabled } = given
   const { tokens } = parts.store
-  const settings = settingsOf(given)
+  const read = settingsOf(given)
+  const settings = { ...read, labels: { ...read.labels, [KEY_LABEL]: keyMark(hash) } }
   const name = given.settings.name
   const adopted = { kind: 'token', name } as const
   const present = await tokens.find(token_id)
   let outcome: Outcome = 'same'
+  let why: string | undefined
   if (present) {
-    const fields = changesOf(present, { ...settings, project_id }, disabled)
+    const isRotated = !isSameKey(present, hash)
+    const other = isRotated ? await tokens.findByHash(hash) : undefined
+    if (other && other.token_id !== token_id)
+      return { ...adopted, outcome: 'kept', why: `the token ${other.token_id} has its new key` }
+    const mark = present.labels[KEY_LABEL]
+    if (isRotated && mark !== undefined && mark !== keyMark(present.hash))
+      return { ...adopted, outcome: 'kept', why: 'its key was rotated here and in the source' }
+    const key = isRotated && { hash, previous_hash: null, previous_expires_at: null }
+    if (isRotated) why = 'with its new key'
+    const fields = changesOf(present, { ...settings, project_id, ...key }, disabled)
     if (Object.keys(fields).length > 0) {
       await tokens.update(token_id, fields, (before, after) => ({
         ...auditOf(parts, 'token.update', token_id, project_id),
@@ -167,7 +228,7 @@ async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopt
   await recordUsed({ ...given, id: token_id, labels: present?.labels }, parts, (change) =>
     tokens.update(token_id, ({ labels }) => ({ labels: change(labels) })),
   )
-  return { ...adopted, outcome }
+  return { ...adopted, outcome, ...(why !== undefined && { why }) }
 }
 
 const secondsOf = ({ now_ms }: AdoptParts): number => Math.floor(now_ms / 1000)

@@ -17,7 +17,7 @@ const HELP = `Usage: gatehouse import <gateway> <source> [--dry-run] [--secrets 
 
 Takes over another gateway: its providers, models, aliases and fallbacks into the configuration file, its teams, keys, budgets,
 limits and what they have spent into the store. Clients keep their keys. What the file has already stays as it is. Done again, it
-changes what the source has changed. Without --dry-run it says the same, and writes.
+changes what the source has changed, and revokes keys that a database has no more. Without --dry-run it says the same, and writes.
 
   litellm   config.yaml, a dump of its database in SQL, a directory with its tables as CSV or JSON, or the address of a running one
   new-api   its file of SQLite, a dump of its database in SQL, a directory with its tables as CSV or JSON, or its address
@@ -30,6 +30,7 @@ Options:
   --secrets <file>        write secrets that the source has in plain into a new environment file, for GATEHOUSE_ENV_FILE
   --key <file>            a file with the key of the admin API of a running gateway (default: LITELLM_MASTER_KEY;
                           NEW_API_ACCESS_TOKEN of the user NEW_API_USER, by default 1)
+  --instance <name>       which one of several of this gateway it is: accounts of others stay as they are
   --insecure              allow plain http to another machine
 ${STORE_OPTIONS_HELP}
 
@@ -51,6 +52,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
       secrets: 'text',
       key: 'text',
       insecure: 'switch',
+      instance: 'text',
       config: 'text',
       'data-dir': 'text',
     },

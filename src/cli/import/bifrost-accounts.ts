@@ -95,10 +95,15 @@ function readVirtualKey(draft: Draft, virtualKey: VirtualKey, models: BifrostMod
       : 'it has neither a value nor a hash'
     return draft.dropped(path, why)
   }
+  const external_id = `virtual-key:${row.id ?? hash}`
+  draft.listed?.add(external_id)
   const hasExpiry = members.has('expires_at')
   const expires_at = timeOf(members.text('expires_at'))
   if (hasExpiry && expires_at === undefined) return draft.dropped(path, 'its expiry is no time')
-  if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(path, 'it has expired')
+  if (expires_at !== undefined && expires_at * 1000 <= Date.now()) {
+    draft.listed?.delete(external_id)
+    return draft.dropped(path, 'it has expired')
+  }
   const project = projectOf(draft, members)
   // Without the limits of its team it could do more than before.
   if (project === 'none') return draft.dropped(path, 'its team or customer is not in the source')
@@ -109,7 +114,7 @@ function readVirtualKey(draft: Draft, virtualKey: VirtualKey, models: BifrostMod
   const patterns = patternsOf(draft, { members, shares, models, to })
   const isActive = !members.has('is_active') || members.flag('is_active')
   draft.tokens.push({
-    external_id: `virtual-key:${row.id ?? hash}`,
+    external_id,
     hash,
     name,
     ...(project !== undefined && { project }),

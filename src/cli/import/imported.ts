@@ -34,6 +34,10 @@ type Variable = { name: string; from: string; value?: string }
 
 type Imported = {
   source: SourceName
+  /** The source, and which one of several. */
+  origin: string
+  /** The `external_id` of each token that the source has and does not refuse; undefined: it does not show all. */
+  listed: Set<string> | undefined
   lines: Line[]
   variables: Variable[]
   /** Members of `gatehouse.yaml`. */
@@ -69,6 +73,8 @@ const MOST_LINES = 200_000
 export function createDraft(source: SourceName, present: Record<string, unknown> = {}): Draft {
   const draft: Imported = {
     source,
+    origin: source,
+    listed: new Set(),
     lines: [],
     variables: [],
     providers: new Map(),
@@ -254,5 +260,5 @@ function jsonIn(text: string): unknown {
 }
 
 /** The same for the same account of the source at every import. */
-export const stableId = (prefix: 'tok' | 'proj', source: SourceName, external_id: string): string =>
-  `${prefix}_${sha256(`gatehouse import ${source} ${prefix} ${external_id}`).slice(0, 16)}`
+export const stableId = (prefix: 'tok' | 'proj', origin: string, external_id: string): string =>
+  `${prefix}_${sha256(`gatehouse import ${origin} ${prefix} ${external_id}`).slice(0, 16)}`

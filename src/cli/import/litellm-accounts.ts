@@ -163,8 +163,12 @@ function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined 
   const user = members.text('user_id')
   const hasExpiry = members.has('expires')
   const expires_at = timeOf(members.text('expires'))
-  if (hasExpiry && expires_at === undefined) return draft.dropped(members.path, 'its expiry is no time')
+  if (hasExpiry && expires_at === undefined) {
+    draft.listed?.add(hash)
+    return draft.dropped(members.path, 'its expiry is no time')
+  }
   if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
+  draft.listed?.add(hash)
   const owner = team === undefined ? (user === undefined ? undefined : `user:${user}`) : `team:${team}`
   const project = draft.projects.some(({ external_id }) => external_id === owner) ? owner : undefined
   // Without the limits of its team it could do more than before.

@@ -63,12 +63,19 @@ const MOST_MODELS = 1_000
 export function readOneApi(draft: Draft, tables: Tables): void {
   const perDollar = readOptions(draft, tables.get('options') ?? [])
   const groups = readChannels(draft, tables.get('channels') ?? [])
-  const tokens = (tables.get('tokens') ?? []).filter((row) => !row.deleted_at)
+  const tokens = (tables.get('tokens') ?? []).filter((row) => {
+    if (!isDeleted(row)) return true
+    return draft.dropped(`tokens[${nameOf(row)}]`, 'it was deleted')
+  })
   const users = new Map((tables.get('users') ?? []).map((row) => [String(row.id), row]))
   const owners = new Set(tokens.map(({ user_id }) => String(user_id)))
-  for (const [id, row] of users) readUser(draft, { row, hasTokens: owners.has(id) && !row.deleted_at, perDollar })
+  for (const [id, row] of users) readUser(draft, { row, hasTokens: owners.has(id) && !isDeleted(row), perDollar })
   for (const row of tokens) readToken(draft, { row, user: users.get(String(row.user_id)), groups, perDollar })
 }
+
+/** MySQL writes null as \\N in a file. */
+const isDeleted = ({ deleted_at }: Row): boolean => Boolean(deleted_at) && deleted_at !== '\\N'
+const nameOf = ({ name, id }: Row): string => String(name ?? '').slice(0, 90) || `token ${id}`
 
 /** The models that each group may use. */
 type Groups = { all: Set<string>; of(group: string): Set<string> }
@@ -200,16 +207,22 @@ function readUser(draft: Draft, { row, hasTokens, perDollar }: UserParts): undef
 type TokenParts = { row: Row; user: Row | undefined; groups: Groups; perDollar: number }
 
 function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): undefined {
-  const name = String(row.name ?? '').slice(0, 90) || `token ${row.id}`
+  const name = nameOf(row)
   const members = membersOf(draft, row, `tokens[${name}]`)
+  const external_id = `token:${row.id}`
   const stored = members.text('key')
+  if (!user) draft.listed?.add(external_id)
   if (stored === undefined) return draft.dropped(members.path, 'it has no key')
   // Without the quota and the status of its user it could do more than before.
   if (!user) return draft.dropped(members.path, 'its user is not in the source: dump the table users too')
-  if (user.deleted_at) return draft.dropped(members.path, 'its user was deleted')
+  if (isDeleted(user)) return draft.dropped(members.path, 'its user was deleted')
+  draft.listed?.add(external_id)
   const expires = members.has('expired_time') ? members.number('expired_time') : NEVER
   if (expires === undefined) return draft.dropped(members.path, 'its expiry is no time')
-  if (expires >= 0 && expires * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
+  if (expires >= 0 && expires * 1000 <= Date.now()) {
+    draft.listed?.delete(external_id)
+    return draft.dropped(members.path, 'it has expired')
+  }
   const to = `token ${name}`
   // Clients send it with this prefix, which is not stored.
   draft.mapped(members.path, `${to}, with its key`)
@@ -224,7 +237,7 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
   const addresses = addressesOf(draft, members, to)
   const project = `user:${row.user_id}`
   draft.tokens.push({
-    external_id: `token:${row.id}`,
+    external_id,
     hash: sha256(stored.startsWith('sk-') ? stored : `sk-${stored}`),
     name,
     project,

@@ -46,10 +46,16 @@ type ImportParts = { given: Arguments; terminal: Terminal }
 /** Throws an Error that says what is wrong with the source, and where. */
 export async function readImport(name: SourceName, from: string, { given, terminal }: ImportParts): Promise<Draft> {
   const reader = READERS[name]
+  const instance = given.text('instance')
+  if (instance !== undefined && !/^[A-Za-z0-9._-]{1,40}$/.test(instance))
+    throw new Error('--instance must be 1 to 40 letters, digits and . _ -')
   const { tree } = presentFile(given, terminal)
   const draft = createDraft(name, isRecord(tree) && isRecord(tree.providers) ? tree.providers : {})
-  if (isAddress(from)) reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
-  else readFile(draft, from, { reader, cwd: terminal.cwd })
+  if (instance !== undefined) draft.origin = `${name}@${instance}`
+  if (isAddress(from)) {
+    reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
+    draft.listed = undefined
+  } else readFile(draft, from, { reader, cwd: terminal.cwd })
   const ledger = isRecord(tree) && isRecord(tree.ledger) ? tree.ledger : {}
   if (ledger.currency !== undefined && ledger.currency !== 'USD') convert(draft, ledger)
   return draft
@@ -73,8 +79,10 @@ function convert(draft: Draft, { currency, exchange_rates }: Record<string, unkn
 
 function readFile(draft: Draft, from: string, { reader, cwd }: { reader: Reader; cwd: string }): void {
   const source = readSource(from, { cwd, names: reader.tables })
-  if ('tree' in source) reader.readTree(draft, source.tree)
-  else {
+  if ('tree' in source) {
+    reader.readTree(draft, source.tree)
+    draft.listed = undefined
+  } else {
     reader.readTables(draft, source.tables)
     for (const name of source.isDatabase ? (reader.expected ?? []) : [])
       if (!source.tables.has(name)) draft.dropped(name, 'the source has no such table, or nothing of it')

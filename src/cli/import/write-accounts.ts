@@ -1,14 +1,20 @@
 /** Projects and tokens of an import as the store takes them. */
-import type { AdoptedProject, AdoptedToken } from '../../accounts/adopt.ts'
+import { type AdoptedProject, type AdoptedToken, ORIGIN_LABEL } from '../../accounts/adopt.ts'
 import { readSettings } from '../../accounts/settings.ts'
 import { type Draft, type ImportedAccount, stableId } from './imported.ts'
 
-type Accounts = { projects: AdoptedProject[]; tokens: AdoptedToken[] }
+type Accounts = {
+  projects: AdoptedProject[]
+  tokens: AdoptedToken[]
+  known: { origin: string; token_ids: Set<string> } | undefined
+}
 
 /** An account that is not valid here is left out, which is reported. */
 export function accountsOf(draft: Draft): Accounts {
-  const { source } = draft
-  const accounts: Accounts = { projects: [], tokens: [] }
+  const { source, origin, listed } = draft
+  const idOf = (external_id: string) => stableId('tok', origin, external_id)
+  const known = listed?.size ? { origin, token_ids: new Set([...listed].map(idOf)) } : undefined
+  const accounts: Accounts = { projects: [], tokens: [], known }
   const ids = new Map<string, string>()
   const tokens = draft.tokens.flatMap((token) => {
     const settings = settingsOf(draft, token, 'token')
@@ -17,7 +23,7 @@ export function accountsOf(draft: Draft): Accounts {
   for (const project of draft.projects) {
     const settings = settingsOf(draft, project, 'project')
     if (!settings) continue
-    const project_id = stableId('proj', source, project.external_id)
+    const project_id = stableId('proj', origin, project.external_id)
     ids.set(project.external_id, project_id)
     const { disabled, used, resets_at } = project
     accounts.projects.push({ project_id, settings, disabled, used, ...(resets_at !== undefined && { resets_at }) })
@@ -26,9 +32,18 @@ export function accountsOf(draft: Draft): Accounts {
     const project_id = token.project === undefined ? null : ids.get(token.project)
     if (project_id === undefined) continue
     const { external_id, hash, settings, disabled, used, resets_at } = token
-    const token_id = stableId('tok', source, external_id)
+    const token_id = idOf(external_id)
     const counted = { used, ...(resets_at !== undefined && { resets_at }) }
-    accounts.tokens.push({ token_id, project_id, hash, prefix: 'sk-', settings, disabled, ...counted })
+    accounts.tokens.push({
+      token_id,
+      project_id,
+      hash,
+      prefix: 'sk-',
+      mayRotate: source === 'bifrost',
+      settings,
+      disabled,
+      ...counted,
+    })
   }
   return accounts
 }
@@ -40,7 +55,7 @@ function settingsOf(
 ) {
   // The id of a token is the hash of its key.
   const origin = {
-    'import/source': draft.source,
+    [ORIGIN_LABEL]: draft.origin,
     ...(kind === 'project' && { 'import/id': external_id.slice(0, 256) }),
   }
   const given = { ...settings, name: name.trim().slice(0, 100), labels: { ...labels, ...origin } }
