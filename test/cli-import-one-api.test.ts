@@ -173,7 +173,7 @@ describe('gatehouse import new-api', () => {
     expect(line('tokens[office].allow_ips')?.to).toBe('token office.allowed_addresses')
     expect(line('tokens[odd].allow_ips')?.to).toBe('token odd, revoked')
     // A token without a model would be of no use.
-    expect(line('token nothing')).toMatchObject({ outcome: 'dropped' })
+    expect(line('tokens[nothing]')).toMatchObject({ outcome: 'dropped', why: 'it may call no model' })
     expect(await importOf('new-api', source)).toMatchObject({ accounts: [], written: false })
 
     const vendor = startVendor()

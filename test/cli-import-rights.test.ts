@@ -226,4 +226,47 @@ describe('an import', () => {
     expect(await bifrost('sk-bf-2')).toEqual({ outcomes: ['changed token app'], old: undefined, now: 'app' })
     expect(await bifrost('sk-bf-2')).toMatchObject({ outcomes: [] })
   })
+
+  test('writes the models of an access group out, and drops keys whose budget is not in the source', async () => {
+    using directory = importDirectory()
+    const model = (model_name: string, access_groups: string[]) => ({
+      model_name,
+      litellm_params: { model: 'openai/gpt-4o', api_key: 'os.environ/A' },
+      model_info: { access_groups },
+    })
+    const tables = {
+      LiteLLM_ProxyModelTable: [model('one', ['beta']), model('two', ['beta', 'one']), model('three', [])],
+      LiteLLM_VerificationToken: [
+        key('grouped', { models: ['beta', 'three'] }),
+        key('both', { models: ['one'] }),
+        key('tiered', { budget_id: 'missing' }),
+      ],
+    }
+    writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify(tables))
+    const report = await directory.report(['litellm', 'litellm.json'])
+    const tokens = await tokensOf(directory.path)
+    expect(tokens.get('grouped')?.models).toEqual(['one', 'two', 'three'])
+    expect(tokens.get('both')?.models).toEqual(['one', 'two'])
+    expect(tokens.has('tiered')).toBe(false)
+    expect(lineOf(report, 'LiteLLM_VerificationToken[tiered]')?.why).toContain('dump LiteLLM_BudgetTable too')
+  })
+
+  test('lets a token of the group auto call the models of the group of its user', async () => {
+    using directory = importDirectory()
+    const channel = { type: 1, status: 1, key: 'sk-x', priority: 0, weight: 0 }
+    const channels = [
+      { ...channel, id: 1, name: 'a', group: 'default', models: 'gpt-4o' },
+      { ...channel, id: 2, name: 'b', group: 'vip', models: 'gpt-4o-mini' },
+    ]
+    const token = { user_id: 1, expired_time: -1, unlimited_quota: 1, status: 1 }
+    const tokens = [
+      { ...token, id: 1, name: 'auto', key: 'k', group: 'auto' },
+      { ...token, id: 2, name: 'nobody', key: 'l', group: 'empty' },
+    ]
+    const users = [{ id: 1, username: 'ada', status: 1, quota: 1, used_quota: 0, group: 'vip' }]
+    writeFileSync(join(directory.path, 'new.json'), JSON.stringify({ channels, users, tokens }))
+    const report = await directory.report(['new-api', 'new.json'])
+    expect((await tokensOf(directory.path)).get('auto')).toEqual({ models: ['gpt-4o-mini'], disabled: false })
+    expect(report.lines.filter(({ from }) => from === 'tokens[nobody]')).toMatchObject([{ outcome: 'dropped' }])
+  })
 })

@@ -102,6 +102,27 @@ describe('gatehouse import litellm URL', () => {
     expect(again).toMatchObject({ written: false, accounts: [] })
   })
 
+  test('names a variable for a key with asterisks, and says what keys have besides', async () => {
+    using directory = importDirectory()
+    const url = serverOf((path, request) =>
+      path === '/model/info'
+        ? {
+            body: {
+              data: ['a', 'b'].map((name) => ({
+                model_name: name,
+                litellm_params: { model: 'openai/m', api_base: `https://${name}.example/v1`, api_key: 'sk-****abcd' },
+              })),
+            },
+          }
+        : path.startsWith('/key/list')
+          ? { body: { keys: [key('sk-1', { key_alias: 'one', guardrails: ['pii'] })], total_pages: 1 } }
+          : liteLlm(path, request),
+    )
+    const report = await directory.report(['litellm', url], { LITELLM_MASTER_KEY: KEY })
+    expect(report.variables.map(({ name }) => name)).toEqual(['KEY_OF_A_EXAMPLE', 'KEY_OF_B_EXAMPLE'])
+    expect(lineOf(report, 'LiteLLM_VerificationToken[one].guardrails')?.outcome).toBe('dropped')
+  })
+
   test('takes keys that are on two pages once, and says when it cannot have seen all', async () => {
     using directory = importDirectory()
     const one = key('sk-key-one-of-litellm', { key_alias: 'one', spend: 2 })

@@ -44,6 +44,8 @@ type Imported = {
   providers: Map<string, Tree>
   models: Map<string, Tree>
   settings: Tree
+  /** The models of each group that accounts may name in their place. */
+  groups: Map<string, Set<string>>
   projects: ImportedAccount[]
   tokens: ImportedToken[]
 }
@@ -80,6 +82,7 @@ export function createDraft(source: SourceName, present: Record<string, unknown>
     providers: new Map(),
     models: new Map(),
     settings: {},
+    groups: new Map(),
     projects: [],
     tokens: [],
   }

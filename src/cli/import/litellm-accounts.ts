@@ -107,8 +107,12 @@ function modelsOf(draft: Draft, members: Members, to: string): string[] | undefi
     draft.mapped(members.at('models'), `${to}.models: *`)
     return undefined
   }
-  const models = given.filter((name) => patternProblem(name) === undefined).slice(0, 1_000)
-  if (models.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
+  const ofGroup = (name: string) => [...(draft.models.has(name) ? [name] : []), ...(draft.groups.get(name) ?? [])]
+  const named = given.flatMap((name) => (draft.groups.has(name) ? ofGroup(name) : [name]))
+  const models = [...new Set(named)].filter((name) => patternProblem(name) === undefined).slice(0, 1_000)
+  if (given.some((name) => draft.groups.has(name)))
+    draft.changed(members.at('models'), `${to}.models: ${models.length}`, 'an access group is its models')
+  else if (models.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
   else draft.changed(members.at('models'), `${to}.models`, 'names that no model can have are left out')
   // A pattern that no model has, so that it is not every model.
   return models.length > 0 ? models : ['none']
@@ -176,6 +180,8 @@ function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined 
     return draft.dropped(members.path, `its team is not in the source: dump ${TEAMS} too`)
   if (team === undefined && user !== undefined && !hasUsers)
     return draft.dropped(members.path, `its user is not in the source: dump ${USERS} too`)
+  if (row.budget_id && !budgets.has(String(row.budget_id)))
+    return draft.dropped(members.path, `its budget is not in the source: dump ${BUDGETS} too`)
   const name = (alias ?? `key ${hash.slice(0, 8)}`).slice(0, 100)
   const to = `token ${name}`
   draft.mapped(members.path, `${to}, with its key`)

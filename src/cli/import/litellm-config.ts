@@ -193,6 +193,14 @@ function readDeployment(draft: Draft, entry: Members, before: (id: string) => Tr
     concurrent: params.number('max_parallel_requests'),
     path: owner.path,
   }
+  for (const group of info.list('access_groups')) {
+    draft.groups.set(group, (draft.groups.get(group) ?? new Set()).add(id))
+    draft.changed(
+      info.at('access_groups'),
+      `models of tokens with the group ${group}`,
+      'keys of this source name its models',
+    )
+  }
   params.rest(PARAMS)
   info.rest(INFO)
   entry.rest(ENTRY)
@@ -211,7 +219,6 @@ const PARAMS: Record<string, string> = {
 const INFO: Record<string, string> = {
   id: 'a target is named by its provider and model',
   base_model: 'prices are those of the model: gatehouse models import',
-  access_groups: 'tokens name models; those of the groups of keys in the database are written out',
 }
 const ENTRY: Record<string, string> = {
   model_id: '',

@@ -223,7 +223,17 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
     draft.listed?.delete(external_id)
     return draft.dropped(members.path, 'it has expired')
   }
+  const given = members.text('group')
+  // New API tries the groups that a user may use; his own is one of them.
+  const group = given === undefined || given === 'auto' ? String(user.group || 'default') : given
   const to = `token ${name}`
+  const models = modelsOf(draft, members, { group, groups, to })
+  if (models?.length === 0) {
+    draft.listed?.delete(external_id)
+    return draft.dropped(members.path, 'it may call no model')
+  }
+  if (given === 'auto' && draft.source === 'new-api')
+    draft.changed(members.at('group'), `${to}.models`, `the group auto is that of its user, "${group}"`)
   // Clients send it with this prefix, which is not stored.
   draft.mapped(members.path, `${to}, with its key`)
   for (const known of ['id', 'user_id', 'name']) members.take(known)
@@ -232,8 +242,6 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
     ? { budget: undefined, used: usedOf(draft, members, { to, perDollar }) }
     : quotaOf(draft, members, { left: 'remain_quota', to, perDollar })
   members.take('remain_quota')
-  const group = members.text('group') || String(user.group || 'default')
-  const models = modelsOf(draft, members, { group, groups, to })
   const addresses = addressesOf(draft, members, to)
   const project = `user:${row.user_id}`
   draft.tokens.push({
@@ -247,8 +255,8 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
       budgets: budget ? [budget] : [],
       expires_at: expires >= 0 ? expires : null,
     },
-    // No models, or addresses that cannot be read: it must not be able to do more than before.
-    disabled: !isEnabled(members) || models?.length === 0 || addresses === undefined,
+    // Addresses that cannot be read: it must not be able to do more than before.
+    disabled: !isEnabled(members) || addresses === undefined,
     used,
   })
   members.rest(TOKEN)
@@ -266,10 +274,7 @@ function modelsOf(draft: Draft, members: Members, { group, groups, to }: ModelPa
   if (!isWhole)
     draft.changed(members.at('group'), `${to}.models`, `a group is a list of models; "${group}" has ${ofGroup.size}`)
   // New API calls no model for a token whose list is on and empty.
-  if (draft.source === 'new-api' && isLimited && listed.length === 0) {
-    draft.changed(members.at(place), `${to}, revoked`, 'its list of models is on and empty')
-    return []
-  }
+  if (draft.source === 'new-api' && isLimited && listed.length === 0) return []
   if (!isLimited || (listed.length === 0 && !members.isUnreadable(place)))
     return isWhole ? undefined : [...ofGroup].slice(0, MOST_MODELS)
   const models = listed.filter((name) => ofGroup.has(name))

@@ -170,7 +170,10 @@ async function allPages({ call, draft }: Running, path: string, of: (body: Body)
 async function readLiteLlm(running: Running): Promise<Tables> {
   const { call, draft } = running
   const models = bodyOf(await call('/model/info'))
-  draft.dropped('/model/info', 'it has no keys of providers, fallbacks, aliases and settings; import config.yaml too')
+  draft.dropped(
+    '/model/info',
+    'it has no keys of providers, own prices, fallbacks, aliases and settings; import config.yaml too',
+  )
   const tables: Tables = new Map([['LiteLLM_ProxyModelTable', rowsOf(models.data, '/model/info').map(withoutMasks)]])
   const all = (path: string, member: string, key: string) => {
     const of = ({ total_pages, total_count, total, [member]: rows }: Body) =>
@@ -196,14 +199,25 @@ async function readLiteLlm(running: Running): Promise<Tables> {
 
 /** Secrets are left out, or shown with asterisks; `model_info` has what LiteLLM knows of the model besides what was written. */
 function withoutMasks(row: Row): Row {
-  const params = Object.entries(bodyOf(row.litellm_params)).filter(
-    ([, value]) => value !== false && !(typeof value === 'string' && value.includes('****')),
-  )
-  const { mode, base_model } = bodyOf(row.model_info)
+  const isMasked = (value: unknown) => typeof value === 'string' && value.includes('****')
+  const params = Object.entries(bodyOf(row.litellm_params)).flatMap(([name, value]) => {
+    if (value === false) return []
+    if (!isMasked(value)) return [[name, value]]
+    // The key of one address is not that of another.
+    const host = URL.parse(String(bodyOf(row.litellm_params).api_base))
+      ?.host.toUpperCase()
+      .replaceAll(/[^A-Z0-9]+/g, '_')
+    return name === 'api_key' && host ? [[name, `os.environ/KEY_OF_${host}`]] : []
+  })
+  const { mode, base_model, access_groups } = bodyOf(row.model_info)
   return {
     model_name: row.model_name,
     litellm_params: Object.fromEntries(params),
-    model_info: { ...(mode !== undefined && { mode }), ...(base_model !== undefined && { base_model }) },
+    model_info: {
+      ...(mode !== undefined && { mode }),
+      ...(base_model !== undefined && { base_model }),
+      ...(access_groups !== undefined && { access_groups }),
+    },
   }
 }
 
@@ -234,6 +248,7 @@ const COLUMNS = [
     'model_max_budget',
   ],
   ...['organization_id', 'object_permission_id', 'router_settings', 'access_group_ids', 'policies'],
+  ...['budget_limits', 'tags', 'guardrails', 'prompts', 'rotation_interval', 'auto_rotate'],
 ]
 
 const accountOf = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([name]) => COLUMNS.includes(name)))
