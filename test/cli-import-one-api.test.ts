@@ -292,6 +292,27 @@ describe('options and currencies', () => {
   })
 })
 
+test('gatehouse import new-api says where it takes no more than a number of keys, models and targets', async () => {
+  const many = (count: number, of: (at: number) => string) => Array.from({ length: count }, (_, at) => of(at))
+  const source = database('many.db', {
+    channels: [
+      channel({ name: 'keys', key: many(101, (at) => `sk-${at}`).join('\n') }),
+      channel({ id: 2, name: 'models', models: many(1_001, (at) => `m-${at}`).join(',') }),
+      channel({ id: 3, name: 'names', models: '__proto__,constructor' }),
+    ],
+    users: [user({})],
+    tokens: [token({ model_limits_enabled: 1, model_limits: many(1_000, (at) => `m-${at}`).join(',') })],
+  })
+  const report = await importOf('new-api', source)
+  const dropped = report.lines.filter(({ why }) => why?.includes('only the first')).map(({ from, why }) => [from, why])
+  expect(dropped).toEqual([
+    ['channels[keys].key', 'it has 101, and only the first 100 are carried'],
+    ['channels[models].models', 'it has 1001, and only the first 1000 are carried'],
+  ])
+  expect(report.lines.find(({ why }) => why === 'it is no name of a model')?.from).toBe('channels[names].models')
+  expect(readFileSync(join(directory, 'gatehouse.yaml'), 'utf8')).toContain('constructor:')
+})
+
 describe('gatehouse import one-api', () => {
   test('knows its own numbers of types, addresses and lists of models', async () => {
     const source = database('one-api.db', {

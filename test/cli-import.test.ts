@@ -215,6 +215,13 @@ general_settings: { global_max_parallel_requests: 50 }
     await expectValid(report)
   })
 
+  test('a name with line breaks and codes of a terminal is one line without them', async () => {
+    const list = ['model_list:', String.raw`  - { model_name: "a\n\ecarried  x", litellm_params: { model: openai/x } }`]
+    const { out } = await gatehouse('import', ['litellm', write('config.yaml', list.join('\n')), '--dry-run'])
+    expect(out).not.toContain('\u001b')
+    expect(out.split('\n').some((line) => line.startsWith('carried  x'))).toBe(false)
+  })
+
   test('a default fallback that is no model is reported', async () => {
     const list = ['model_list:', atHost('a', 'a', 'os.environ/A'), 'litellm_settings: { default_fallbacks: [missing] }']
     const report = await importOf('litellm', write('config.yaml', list.join('\n')))
@@ -364,6 +371,20 @@ INSERT INTO "LiteLLM_VerificationToken" (token, key_alias) VALUES ('${'b'.repeat
     const { error = '' } = await gatehouse('import', ['litellm', write('config.yaml', text)])
     expect(error).toContain(message)
     expect(error).not.toContain('secret-text')
+  })
+
+  test('says where it takes no more than a number of targets, fallbacks and models of a key', async () => {
+    const names = Array.from({ length: 1_001 }, (_, at) => `m-${at}`)
+    const one = (model_name: string, at: number) => ({ model_name, litellm_params: { model: `openai/x-${at}` } })
+    const model_list = [...names.slice(0, 22).map(one), ...names.slice(0, 101).map((_, at) => one('wide', at))]
+    const router_settings = { fallbacks: [{ 'm-0': names.slice(1, 22) }] }
+    const report = await importOf('litellm', write('c.json', JSON.stringify({ model_list, router_settings })))
+    expect(lineAt(report, 'models.wide.targets')?.why).toBe('it has 101, and only the first 100 are carried')
+    const cut = report.lines.filter(({ why }) => why?.includes('only the first 20 '))
+    expect(cut.map(({ from }) => from)).toEqual(['router_settings.fallbacks[0].m-0'])
+    const key = { token: 'a'.repeat(64), key_alias: 'k', models: names }
+    const keys = await importOf('litellm', write('keys.json', JSON.stringify({ LiteLLM_VerificationToken: [key] })))
+    expect(keys.lines.find(({ why }) => why?.includes('only the first 1000'))?.outcome).toBe('dropped')
   })
 
   test('says what is wrong with its arguments', async () => {

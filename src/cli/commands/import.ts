@@ -141,8 +141,11 @@ function show({ draft, adopted, isWritten, isDryRun, given, terminal, file, from
   out.push(
     isDryRun ? 'Nothing was written (--dry-run).' : isWritten ? `${path} was written.` : `${path} did not change.`,
   )
-  terminal.out(`${out.join('\n')}\n`)
+  // Names of the source may have line breaks, and codes that a terminal obeys.
+  terminal.out(`${out.map((line) => line.replaceAll(UNPRINTABLE, ' ')).join('\n')}\n`)
 }
+
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\u2028\u2029]/gu
 
 const lineText = ({ outcome, from, to, why }: Line): string =>
   `${outcome}  ${from}${to === undefined ? '' : ` -> ${to}`}${why === undefined ? '' : `: ${why}`}`

@@ -4,7 +4,7 @@ import { BUDGET_WINDOWS, type Budget, type RateLimits } from '../../spec/rate-li
 import { timeOf, uniqueName } from './account-parts.ts'
 import type { BifrostModels } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, type ImportedAccount, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf } from './imported.ts'
 import { budgetOf, rateOf, usedOf } from './limits.ts'
 import type { Row } from './sql-dump.ts'
 
@@ -186,7 +186,7 @@ function patternsOf(draft: Draft, { members, shares, models, to }: PatternParts)
   const weights = 'the shares of providers are those of models, for all tokens'
   if (patterns.length > 0) draft.changed(at, `${to}.models`, weights)
   else draft.changed(at, `${to}, revoked`, 'it may use no provider')
-  return patterns.slice(0, MOST_PATTERNS)
+  return firstOf(draft, patterns, MOST_PATTERNS, at)
 }
 
 const BUDGET: Record<string, string> = {

@@ -2,7 +2,7 @@
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { BifrostProvider } from './bifrost-source.ts'
-import { type Draft, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { addressOf, headersOf, presetKey, secretOf } from './provider-parts.ts'
 import type { Row } from './sql-dump.ts'
@@ -44,14 +44,14 @@ export function readBifrostProviders(draft: Draft, providers: readonly BifrostPr
     const own = readProvider(draft, provider)
     models.byProvider.set(provider.name, new Set(own.keys()))
     for (const [id, { bare, deployments }] of own) {
-      draft.models.set(id, modelTree(deployments, 'weighted'))
+      draft.models.set(id, modelTree(draft, id, deployments, 'weighted'))
       byName.set(bare, [...(byName.get(bare) ?? []), ...deployments])
       models.bare.set(bare, (models.bare.get(bare) ?? new Set()).add(provider.name))
     }
   }
   // A request may leave out the provider.
   for (const [name, deployments] of byName) {
-    if (!draft.models.has(name)) draft.models.set(name, modelTree(deployments, 'weighted'))
+    if (!draft.models.has(name)) draft.models.set(name, modelTree(draft, name, deployments, 'weighted'))
   }
   return models
 }
@@ -94,7 +94,7 @@ function readGroup(draft: Draft, { group, name, shared, models }: Group): void {
   const named = group.map((one) => ({ ...one, ...modelsOf(draft, one.members) }))
   if (named.length === 1) Object.assign(tree, first.key === undefined ? {} : { key: first.key })
   else {
-    tree.keys = named.slice(0, 100).flatMap(({ key, weight, targets, isAll }) => {
+    tree.keys = firstOf(draft, named, 100, `keys of ${name}`).flatMap(({ key, weight, targets, isAll }) => {
       if (key === undefined) return []
       const own = [...targets.values()]
       return [{ key, ...(weight !== undefined && { weight }), ...(!isAll && own.length > 0 && { models: own }) }]

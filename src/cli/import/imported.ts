@@ -69,7 +69,7 @@ export type Draft = Imported & {
 }
 
 /** More are a mistake, or an attack. */
-const MOST_LINES = 200_000
+const MOST_LINES = 4_000_000
 
 /** `present`: the providers that the file has already, by id. */
 export function createDraft(source: SourceName, present: Record<string, unknown> = {}): Draft {
@@ -87,7 +87,8 @@ export function createDraft(source: SourceName, present: Record<string, unknown>
     tokens: [],
   }
   const add = (line: Line) => {
-    if (draft.lines.length >= MOST_LINES) throw new Error(`the source has more than ${MOST_LINES} members`)
+    if (draft.lines.length >= MOST_LINES)
+      throw new Error(`the source has more than ${MOST_LINES} members; import its teams with their keys in parts`)
     draft.lines.push(line)
   }
   const byText = new Map<string, string>()
@@ -154,6 +155,12 @@ const variableName = (name: string): string =>
     .toUpperCase()
     .replaceAll(/[^A-Z0-9]+/g, '_')
     .replaceAll(/^[_0-9]+|_+$/g, '') || 'SECRET'
+
+/** The first ones; that there are more is reported. */
+export function firstOf<T>(draft: Pick<Draft, 'dropped'>, list: readonly T[], most: number, path: string): T[] {
+  if (list.length > most) draft.dropped(path, `it has ${list.length}, and only the first ${most} are carried`)
+  return list.slice(0, most)
+}
 
 export type Members = {
   path: string

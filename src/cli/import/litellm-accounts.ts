@@ -4,7 +4,7 @@ import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
 import { timeOf, uniqueName } from './account-parts.ts'
-import { type Draft, type ImportedAccount, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf } from './imported.ts'
 import { budgetOf, usedOf } from './limits.ts'
 import { readModelList } from './litellm-config.ts'
 import type { Row, Tables } from './sql-dump.ts'
@@ -108,11 +108,12 @@ function modelsOf(draft: Draft, members: Members, to: string): string[] | undefi
     return undefined
   }
   const ofGroup = (name: string) => [...(draft.models.has(name) ? [name] : []), ...(draft.groups.get(name) ?? [])]
-  const named = given.flatMap((name) => (draft.groups.has(name) ? ofGroup(name) : [name]))
-  const models = [...new Set(named)].filter((name) => patternProblem(name) === undefined).slice(0, 1_000)
+  const named = [...new Set(given.flatMap((name) => (draft.groups.has(name) ? ofGroup(name) : [name])))]
+  const possible = named.filter((name) => patternProblem(name) === undefined)
+  const models = firstOf(draft, possible, 1_000, members.at('models'))
   if (given.some((name) => draft.groups.has(name)))
     draft.changed(members.at('models'), `${to}.models: ${models.length}`, 'an access group is its models')
-  else if (models.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
+  else if (possible.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
   else draft.changed(members.at('models'), `${to}.models`, 'names that no model can have are left out')
   // A pattern that no model has, so that it is not every model.
   return models.length > 0 ? models : ['none']

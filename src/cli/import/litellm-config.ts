@@ -113,7 +113,7 @@ export function readModelList(draft: Draft, list: unknown, { path, strategy }: L
     group.tree = { ...read.tree, ...group.tree, ...bothLimits(read.tree, group.tree) }
   }
   for (const [id, { deployments, tree, limits }] of groups) {
-    draft.models.set(id, { ...modelTree(deployments, strategy), ...tree, ...limitsOfAll(draft, id, limits) })
+    draft.models.set(id, { ...modelTree(draft, id, deployments, strategy), ...tree, ...limitsOfAll(draft, id, limits) })
   }
 }
 

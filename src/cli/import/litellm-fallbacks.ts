@@ -1,7 +1,7 @@
 /** Reads fallbacks and aliases of the models of LiteLLM. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
-import type { Draft, Members } from './imported.ts'
+import { type Draft, firstOf, type Members } from './imported.ts'
 import { modelId } from './model-targets.ts'
 
 const REASONS = {
@@ -50,7 +50,7 @@ function addFallback(draft: Draft, { id, reason, others, path, isDefault = false
     if (!isDefault) draft.dropped(path, 'none of these models is there')
     return
   }
-  tree.fallbacks = { ...fallbacks, [reason]: known.slice(0, 20) }
+  tree.fallbacks = { ...fallbacks, [reason]: firstOf(draft, known, 20, path) }
   const to = `models.${id}.fallbacks.${reason}`
   if (known.length === list.length) draft.mapped(path, to)
   else draft.changed(path, to, 'models that are not there are left out')

@@ -1,6 +1,6 @@
 /** Puts the deployments of one model together: its targets, and what holds for all of them. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
-import type { Draft } from './imported.ts'
+import { type Draft, firstOf } from './imported.ts'
 
 export type Deployment = {
   provider: string
@@ -15,7 +15,7 @@ export type Deployment = {
   prices?: Tree
 }
 
-const MODEL_ID = /^[^\s/*]+(\/[^\s/*]+)*$/
+const MODEL_ID = /^(?!__proto__$)[^\s/*\p{Cc}]+(\/[^\s/*\p{Cc}]+)*$/u
 const MOST_TARGETS = 100
 
 /** A model id of this name, or undefined, which is reported. */
@@ -23,7 +23,7 @@ export function modelId(draft: Draft, name: string, path: string): string | unde
   if (MODEL_ID.test(name) && name.length <= 256) return name
   const id = name
     .trim()
-    .replaceAll(/[\s*]+/g, '-')
+    .replaceAll(/[\s*\p{Cc}]+/gu, '-')
     .replaceAll(/\/+/g, '/')
     .replaceAll(/^[/-]+|[/-]+$/g, '')
   if (!MODEL_ID.test(id) || id.length > 256) return void draft.dropped(path, 'it is no name of a model')
@@ -31,9 +31,9 @@ export function modelId(draft: Draft, name: string, path: string): string | unde
   return id
 }
 
-/** `strategy`: where more than one target has the same priority. */
-export function modelTree(deployments: readonly Deployment[], strategy: string): Tree {
-  const targets = deployments.slice(0, MOST_TARGETS)
+/** `strategy`: where more than one target has the same priority. `id`: of the model. */
+export function modelTree(draft: Draft, id: string, deployments: readonly Deployment[], strategy: string): Tree {
+  const targets = firstOf(draft, deployments, MOST_TARGETS, `models.${id}.targets`)
   const priorities = [...new Set(targets.map(({ priority = 0 }) => priority))].sort((a, b) => a - b)
   const ranked = targets.map((one) => ({ ...one, rank: Math.min(100, priorities.indexOf(one.priority ?? 0)) }))
   const shares = priorities.length < targets.length

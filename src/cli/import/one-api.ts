@@ -4,7 +4,7 @@
  */
 import { sha256 } from '../../kit/secret.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
-import { type Draft, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { CHANNEL, TOKEN, USER } from './one-api-members.ts'
 import { readOptions } from './one-api-options.ts'
@@ -92,7 +92,7 @@ function readChannels(draft: Draft, rows: readonly Row[]): Groups {
       for (const group of groups.length > 0 ? groups : ['default']) of(group).add(id)
     }
   }
-  for (const [id, list] of deployments) draft.models.set(id, modelTree(list, 'weighted'))
+  for (const [id, list] of deployments) draft.models.set(id, modelTree(draft, id, list, 'weighted'))
   return { all: new Set(deployments.keys()), of }
 }
 
@@ -105,7 +105,8 @@ function readChannel(draft: Draft, members: Members): { id: string; deployment: 
   const mapping = members.record('model_mapping') ?? {}
   const [priority, weight] = [members.number('priority') ?? 0, members.number('weight') ?? 0]
   const found: { id: string; deployment: Deployment }[] = []
-  for (const name of providers.length === 0 ? [] : members.list('models').slice(0, MOST_MODELS)) {
+  const names = providers.length === 0 ? [] : members.list('models')
+  for (const name of firstOf(draft, names, MOST_MODELS, members.at('models'))) {
     const id = modelId(draft, name, members.at('models'))
     if (id === undefined) continue
     const target = mapping[name]
@@ -136,7 +137,12 @@ function providersOf(draft: Draft, members: Members): string[] {
   }
   const path = members.at('key')
   const keys = (members.text('key') ?? '').split('\n').map((key) => key.trim())
-  const given = keys.filter((key) => key !== '').slice(0, MOST_KEYS)
+  const given = firstOf(
+    draft,
+    keys.filter((key) => key !== ''),
+    MOST_KEYS,
+    path,
+  )
   if (given.length === 0) {
     const key = presetKey(draft, tree, path)
     return [draft.provider(vendor, { ...tree, ...(key !== undefined && { key }) })]
@@ -276,11 +282,11 @@ function modelsOf(draft: Draft, members: Members, { group, groups, to }: ModelPa
   // New API calls no model for a token whose list is on and empty.
   if (draft.source === 'new-api' && isLimited && listed.length === 0) return []
   if (!isLimited || (listed.length === 0 && !members.isUnreadable(place)))
-    return isWhole ? undefined : [...ofGroup].slice(0, MOST_MODELS)
+    return isWhole ? undefined : firstOf(draft, [...ofGroup], MOST_MODELS, members.at('group'))
   const models = listed.filter((name) => ofGroup.has(name))
   if (models.length === listed.length) draft.mapped(members.at(place), `${to}.models`)
   else draft.changed(members.at(place), `${to}.models`, 'models that no channel of its group has are left out')
-  return models.slice(0, MOST_MODELS)
+  return firstOf(draft, models, MOST_MODELS, members.at(place))
 }
 
 const ADDRESS = /^(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f:]*:[\da-f:.]*)(?:\/\d{1,3})?$/i

@@ -1,7 +1,7 @@
 /** Reads one gateway config of Portkey: its targets, however they are nested, are those of one model. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { addressOf, presetKey, secretOf } from './provider-parts.ts'
 import { vendorTree } from './vendors.ts'
@@ -24,7 +24,7 @@ export function readPortkeyConfig(draft: Draft, { tree, path, id, known }: Confi
   const leaves = leavesOf(draft, { members: root, order: [], weight: undefined, depth: 0 })
   const orders = [...new Set(leaves.map(({ order }) => orderText(order)))].sort()
   const deployments: Deployment[] = []
-  for (const { members, order, weight } of leaves.slice(0, MOST_TARGETS)) {
+  for (const { members, order, weight } of firstOf(draft, leaves, MOST_TARGETS, `${place}: targets`)) {
     const target = targetOf(draft, members, known)
     if (!target) continue
     const milliseconds = members.number('request_timeout')
@@ -44,7 +44,7 @@ export function readPortkeyConfig(draft: Draft, { tree, path, id, known }: Confi
   }
   const model = modelId(draft, id ?? first.model, place)
   if (model === undefined) return
-  draft.models.set(model, { ...modelTree(deployments, 'weighted'), ...readCache(draft, root, model) })
+  draft.models.set(model, { ...modelTree(draft, model, deployments, 'weighted'), ...readCache(draft, root, model) })
   readRetry(draft, root, model)
   const why = 'clients name it as their model, instead of the header x-portkey-config'
   draft.changed(place, `models.${model}, with ${deployments.length} targets`, why)

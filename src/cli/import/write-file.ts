@@ -50,7 +50,10 @@ export function planFile(draft: Draft, given: Arguments, terminal: Terminal): Fi
   const names = new Set(draft.variables.map((one) => one.name))
   const add = (place: string[], given: unknown) => {
     const tree = withoutReferences(given, names)
-    const found = place.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), present)
+    const found = place.reduce<unknown>(
+      (value, name) => (isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined),
+      present,
+    )
     if (found === undefined) changes.push(changeOf(place, tree))
     else if (!isDeepStrictEqual(found, tree)) kept.push(place.join('.'))
   }
