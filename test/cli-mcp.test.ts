@@ -1,8 +1,11 @@
 /** `gatehouse mcp` on a running gateway: lists tools with what has changed, and approves them. */
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { run } from '../src/cli/commands/mcp.ts'
 import { DEFAULT_MCP } from '../src/config/config.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { openStore } from '../src/store/open-store.ts'
 import { OWNER } from './kit/admin.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { mcpClient } from './kit/mcp.ts'
@@ -11,12 +14,14 @@ import { collectingTerminal } from './kit/terminal.ts'
 
 let vendor: McpVendor
 let gateway: TestGateway
+let store_url: string
 let server: ReturnType<typeof Bun.serve>
 beforeEach(async () => {
   vendor = startMcpVendor()
   vendor.tools = [tool('act'), tool('odd\u001b[2J')]
   const mcp = { ...DEFAULT_MCP, approve: 'manual' as const, servers: { v: { url: vendor.url } } }
-  gateway = await startGateway({ admin_token: OWNER, mcp }, { clock: systemClock })
+  store_url = `sqlite:${join(tmpdir(), `gatehouse-cli-mcp-${process.pid}-${crypto.randomUUID()}.db`)}`
+  gateway = await startGateway({ admin_token: OWNER, mcp }, { clock: systemClock, store_url })
   server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (request) => gateway.instance.fetch(request) })
 })
 afterEach(async () => {
@@ -45,5 +50,15 @@ describe('gatehouse mcp', () => {
     expect((await mcp('approve v')).out).toBe('v/odd?[2J is approved.\n')
     expect((await mcp('approve v')).out).toBe('Everything is approved as it is.\n')
     expect((await mcp('approve v/none')).code).toBe('No tool "none" of "v" was seen. See: gatehouse mcp list')
+  })
+  it('approves a tool for all people who have accounts of their own at the server', async () => {
+    const store = await openStore({ url: store_url })
+    const seen = { tool: 'act', definition: '{}', seen_at: 1 }
+    const rows = ['v:ada', 'v:bob', 'v2:ada'].map((server) => ({ ...seen, server, hash: server }))
+    await store.mcpTools.see(rows, undefined)
+    expect((await mcp('approve v:bob/act')).out).toBe('v:bob/act is approved.\n')
+    expect((await mcp('approve v/act')).out).toBe('v:ada/act is approved.\n')
+    expect((await mcp('list')).out).toMatch(/v2:ada +act +pending/)
+    await store.close()
   })
 })

@@ -72,7 +72,9 @@ function differenceOf({ server, tool, changes }: Tool): string {
 async function approve(work: Work): Promise<number> {
   const { given, terminal, api } = work
   const [server = '', name] = (given.positionals[0] ?? '').split(/\/(.*)/s)
-  const found = (await toolsOf(work)).filter((tool) => tool.server === server && (name ?? tool.tool) === tool.tool)
+  const found = (await toolsOf(work)).filter(
+    (tool) => (tool.server === server || tool.server.startsWith(`${server}:`)) && (name ?? tool.tool) === tool.tool,
+  )
   if (found.length === 0) {
     const what =
       name === undefined

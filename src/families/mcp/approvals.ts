@@ -28,6 +28,8 @@ const FRESH_MILLISECONDS = 2_000
 const MAX_DEFINITION_CHARACTERS = 64 * 1024
 /** A server that invents names without end fills no table. */
 const MAX_ROWS = 5_000
+/** Where each person has rows of their own, which nothing that others are offered fills or changes. */
+const MAX_PERSON_ROWS = 1_000
 const BY_CONFIGURATION = 'configuration'
 
 type Known = { until: number; approved: ReadonlySet<string> }
@@ -36,11 +38,13 @@ export function createApprovals({ store, settings, clock, log }: ApprovalsParts)
   /** People may be offered different tools by one server. */
   const known = new WeakMap<McpOffer, Known>()
 
-  async function look({ name, config }: McpUpstream, { tools }: McpOffer): Promise<ReadonlySet<string>> {
-    const rows = new Map((await store.list(name)).map((row) => [row.tool, row]))
-    const offered = tools.map((tool) => seenTool(name, tool, unixSeconds(clock)))
+  async function look({ name, config, pinned_as }: McpUpstream, { tools }: McpOffer): Promise<ReadonlySet<string>> {
+    const server = pinned_as ?? name
+    const most = pinned_as === undefined ? MAX_ROWS : MAX_PERSON_ROWS
+    const rows = new Map((await store.list(server)).map((row) => [row.tool, row]))
+    const offered = tools.map((tool) => seenTool(server, tool, unixSeconds(clock)))
     const fitting = offered.filter(({ definition }) => definition.length <= MAX_DEFINITION_CHARACTERS)
-    const fresh = fitting.filter(({ tool }) => !rows.has(tool)).slice(0, Math.max(0, MAX_ROWS - rows.size))
+    const fresh = fitting.filter(({ tool }) => !rows.has(tool)).slice(0, Math.max(0, most - rows.size))
     const changed = fitting.filter(({ tool, hash }) => rows.has(tool) && rows.get(tool)?.hash !== hash)
     const isAuto = (config?.approve ?? settings().approve) === 'auto'
     if (fresh.length + changed.length > 0)

@@ -43,6 +43,7 @@ export function createPersonUpstream(
   return {
     name,
     config,
+    pinned_as: `${name}:${encodeURIComponent(person ?? '')}`,
     state: () => ({ is_connected: false }),
     known: () => undefined,
     offer: async () => (await connected()).offer(),

@@ -43,6 +43,8 @@ export type McpUpstream = {
   readonly name: string
   /** Undefined: the built-in server. */
   readonly config: McpServerConfig | undefined
+  /** Where its tools are approved, if not by its name: those of one person. */
+  readonly pinned_as?: string
   /** What it offers now, at most a minute old. Rejects with GatewayError while it cannot be reached. */
   offer(): Promise<McpOffer>
   /** The same with tools that are at most 5 s old: before one is called, since a server may change it without a word. */
