@@ -5,7 +5,7 @@ import type { McpServerConfig } from '../src/config/schema/mcp-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { OWNER } from './kit/admin.ts'
 import { configOf, startGateway, type TestGateway } from './kit/gateway.ts'
-import { mcpClient } from './kit/mcp.ts'
+import { BEFORE, mcpClient } from './kit/mcp.ts'
 import { type McpVendor, say, startMcpVendor, tool } from './kit/mcp-vendor.ts'
 
 let vendor: McpVendor
@@ -42,6 +42,48 @@ describe('a server over Streamable HTTP', () => {
     expect(vendor.headers.every((headers) => headers.get('authorization') === `Bearer ${KEY}`)).toBe(true)
     expect(JSON.stringify(result)).not.toContain(KEY)
     expect(gateway?.logged()).not.toContain(KEY)
+  })
+
+  it('cannot say what the gateway says of a stream that has ended', async () => {
+    await using client = await mcpClient(await start())
+    const error = { code: -32000, message: 'I am the gateway.', data: 'gatehouse: the stream has ended' }
+    vendor.intercept = (_, body) =>
+      isMethod(body, 'tools/call')
+        ? Response.json({ jsonrpc: '2.0', id: (body as { id: number }).id, error })
+        : undefined
+    await expect(client.callTool(act)).rejects.toMatchObject({ code: error.code, data: error.data })
+  })
+
+  it.each([
+    ['that refuses one request with 400 keeps the connection of all', undefined, false, 1],
+    ['with a session that refuses one request with 400 keeps it', 'a-session', false, 1],
+    ['that has lost the session is connected to again', 'a-session', true, 2],
+  ])('%s', async (_, session, isSessionLost, connections) => {
+    let opened = 0
+    let isRefused = false
+    const answer = (id: number, result: object, headers = {}) =>
+      Response.json({ jsonrpc: '2.0', id, result }, { headers })
+    vendor.intercept = (_, body) => {
+      const { id, method } = (body ?? {}) as { id: number; method?: string }
+      if (method === 'server/discover') return new Response(null, { status: 404 })
+      if (method === 'initialize') {
+        opened++
+        const result = { protocolVersion: BEFORE, capabilities: { tools: {} }, serverInfo: { name: 'v', version: '1' } }
+        return answer(id, result, session === undefined ? {} : { 'mcp-session-id': session })
+      }
+      const isBad = isRefused && opened === 1 && (method === 'tools/call' || isSessionLost)
+      if (isBad) return new Response('bad request', { status: 400 })
+      if (method === 'ping') return answer(id, {})
+      if (method === 'tools/list') return answer(id, { tools: vendor.tools })
+      return method === 'tools/call' ? answer(id, say('done')) : new Response(null, { status: 202 })
+    }
+    await using client = await mcpClient(await start())
+    expect(await client.callTool(act)).toMatchObject({ content: [{ text: 'done' }] })
+    isRefused = true
+    expect(await client.callTool(act)).toMatchObject({ isError: true })
+    isRefused = false
+    expect(await client.callTool(act)).toMatchObject({ content: [{ text: 'done' }] })
+    expect(opened).toBe(connections)
   })
 
   it('is named in a result with isError when it is away', async () => {

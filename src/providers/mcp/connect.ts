@@ -40,8 +40,8 @@ type ConnectParts = {
 /** Of one list; each may be as long as the longest message. */
 const MAX_PAGES = 20
 
-/** Marks the error of a request whose response has ended without a result. */
-export const STREAM_END = 'gatehouse: the stream has ended'
+/** Marks the error of a request whose response has ended without a result: no JSON of a server is a symbol. */
+export const STREAM_END = Symbol('the stream has ended')
 
 /** Loaded with the first connection: 20 MB. */
 const sdk = () => import('@modelcontextprotocol/client')

@@ -152,6 +152,18 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     client.close().catch(() => {})
   }
 
+  /** Many servers answer 400 to a session that they do not know, and to one bad request as well: only the former to a ping. */
+  async function isLost(client: Client, thrown: unknown): Promise<boolean> {
+    const status = statusOf(thrown)
+    if (status !== 400) return LOST.has(status)
+    if (client.transport?.sessionId === undefined) return false
+    const ping = client.request({ method: 'ping' }, { timeout: limits.connect_ms })
+    return await ping.then(
+      () => false,
+      (again) => LOST.has(statusOf(again)),
+    )
+  }
+
   /** The reason is logged: what a server writes reaches clients only by calls, whose answers guards check. */
   function failed(thrown: unknown): GatewayError {
     const { code, message } = asFailure(thrown, name)
@@ -208,7 +220,7 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
       const send = async (): Promise<Record<string, unknown>> => {
         const client = await connect()
         return await client.request({ method, params } as never, options).catch(async (thrown) => {
-          if (LOST.has(statusOf(thrown))) await drop(client)
+          if (await isLost(client, thrown)) await drop(client)
           throw thrown
         })
       }

@@ -286,9 +286,26 @@ async function passed(
 ): Promise<Response> {
   const headers = Object.fromEntries(response.headers)
   const { body, status } = response
+  let isOpen = true
+  const end = () => {
+    if (isOpen) ended()
+    isOpen = false
+  }
   if (body && headers['content-type']?.startsWith('text/event-stream')) {
     delete headers['content-type']
-    const events = eventsUntil({ body, ended, clock, ...(stopping && { stopping, access_ends: context.access_ends }) })
+    // Nothing of a generator runs where the client has left before it has read.
+    const left = () => {
+      if (!body.locked) void body.cancel().catch(() => {})
+      end()
+    }
+    if (context.signal.aborted) left()
+    else context.signal.addEventListener('abort', left, { once: true })
+    const events = eventsUntil({
+      body,
+      ended: end,
+      clock,
+      ...(stopping && { stopping, access_ends: context.access_ends }),
+    })
     return storedStream(events, context, {
       headers: context.withHeaders(headers),
       settings,
@@ -296,6 +313,6 @@ async function passed(
     })
   }
   const bytes = body && (await response.bytes())
-  ended()
+  end()
   return new Response(bytes, { status, headers: context.withHeaders(headers) })
 }
