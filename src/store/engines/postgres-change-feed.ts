@@ -10,15 +10,18 @@ const CHANNEL = 'gatehouse_tasks'
 /** Pauses between attempts to reconnect: short at first, then longer, so that a server that returns is not flooded. */
 const FIRST_RETRY_MILLISECONDS = 100
 const MAX_RETRY_MILLISECONDS = 10_000
+/** A connection that was cut off is silent; it is lost if a statement is not answered when the next one is due. */
+const PULSE_MILLISECONDS = 10_000
 /** More messages than this wait only while the server does not respond; then the oldest are dropped. */
 const MAX_WAITING = 1_000
 
 type ChangeFeed = Notifications & { close(): Promise<void> }
+type ChangeFeedParts = { db: Database; connect: () => Client; pulse_ms?: number }
 
-export function createChangeFeed({ db, connect }: { db: Database; connect: () => Client }): ChangeFeed {
+export function createChangeFeed({ db, connect, pulse_ms = PULSE_MILLISECONDS }: ChangeFeedParts): ChangeFeed {
   const local = createNotifications()
   const sender = crypto.randomUUID()
-  const subscription = createListener(connect, (message) => {
+  const subscription = createListener({ connect, pulse_ms }, (message) => {
     const notification = readMessage(message, sender)
     if (notification) local.notify(notification)
   })
@@ -72,7 +75,10 @@ function createSender(db: Database): (message: string) => void {
 }
 
 /** A connection that listens, and reconnects when it is lost. */
-function createListener(connect: () => Client, onMessage: (message: string) => void) {
+function createListener(
+  { connect, pulse_ms }: Required<Omit<ChangeFeedParts, 'db'>>,
+  onMessage: (message: string) => void,
+) {
   let client: Client | undefined
   let retry: ReturnType<typeof setTimeout> | undefined
   let wait = FIRST_RETRY_MILLISECONDS
@@ -95,6 +101,22 @@ function createListener(connect: () => Client, onMessage: (message: string) => v
       await current.connect()
       await current.query(`listen ${CHANNEL}`)
       wait = FIRST_RETRY_MILLISECONDS
+      let isAnswered = true
+      const pulse = setInterval(() => {
+        if (client === current && isAnswered) {
+          isAnswered = false
+          current.query('select 1').then(
+            () => (isAnswered = true),
+            () => undefined,
+          )
+          return
+        }
+        clearInterval(pulse)
+        if (client !== current) return
+        lost()
+        void current.end().catch(() => undefined)
+      }, pulse_ms)
+      pulse.unref()
     } catch {
       lost()
       await current.end().catch(() => undefined)
