@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
-import { readJson } from './body.ts'
+import { readBytes, readJson } from './body.ts'
 
 const clock = manualClock()
 const limits = { max_bytes: 100, seconds: 60, clock }
@@ -41,6 +41,22 @@ describe('a body', () => {
   test('is read as JSON, with a length or in pieces', async () => {
     expect(await readJson(withLength('{"a":"ü"}'), limits)).toEqual({ a: 'ü' })
     expect(await readJson(requestOf(inPieces('{"a"', ':1}')), limits)).toEqual({ a: 1 })
+  })
+
+  test.each([['with a length'], ['in pieces']])('%s is in memory once, with the margin around it', async (how) => {
+    const piece = () => new Uint8Array(20_000).fill(7)
+    const pieces = [piece(), piece()]
+    const headers = how === 'in pieces' ? {} : { 'content-length': '40000' }
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const one of pieces) controller.enqueue(one)
+        controller.close()
+      },
+    })
+    const bytes = await readBytes(requestOf(body, headers), { ...limits, max_bytes: 40_000, margin: 100 })
+    expect([bytes.length, bytes.byteOffset, bytes.buffer.byteLength]).toEqual([40_000, 100, 40_200])
+    expect(bytes.every((byte) => byte === 7)).toBe(true)
+    expect(pieces.map(({ length }) => length)).toEqual([0, 0])
   })
 
   test('may start with a byte order mark', async () => {

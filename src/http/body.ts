@@ -1,10 +1,8 @@
-/**
- * Reads a request body: of the right media type, within its limits of size and time, and well-formed; and warns of a field of
- * it that is probably misspelt.
- */
+/** Reads a request body: of the right media type, within its limits, and well-formed; and warns of misspelt fields. */
 import type { TSchema } from 'typebox'
 import type { ServerSettings } from '../config/config.ts'
 import { type Clock, TimeLimited } from '../kit/clock.ts'
+import { freeBytes } from '../kit/free-bytes.ts'
 import {
   findingIn,
   isRecord,
@@ -83,6 +81,7 @@ export const readBytes = (request: Request, limits: BodyLimits): Promise<Bytes> 
   arriving(request, limits, (bytes) => bytes)
 
 type Bytes = Uint8Array<ArrayBuffer>
+type Pieces = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 type Read<Value> = (bytes: Bytes, limits: BodyLimits) => Value
 
 /** What `read` makes of the bytes once all have arrived. Rejects where they take too long or exceed a limit. */
@@ -148,19 +147,20 @@ function readingOf(request: Request, { max_bytes, holder, margin = 0 }: BodyLimi
   const length = Number(headers.get('content-length') ?? Number.NaN)
   if (length > max_bytes) throw tooLarge(max_bytes)
   // The server enforces an announced length; only a chunked body must be counted while it arrives.
-  if (!Number.isFinite(length)) return countedBytes(request, max_bytes, holder)
+  if (!Number.isFinite(length)) return countedBytes(request, { max_bytes, holder, margin })
   // Before any of it is read: a client that announces much and sends little holds its own token's share only.
   holder?.hold(length)
-  return margin === 0 ? request.bytes() : bytesWithin(request, length, margin)
+  return margin === 0 ? request.bytes() : bytesWithin(request.body ?? [], length, margin)
 }
 
-/** The bytes in memory of their own with a margin around them. */
-async function bytesWithin(request: Request, length: number, margin: number): Promise<Bytes> {
+/** The bytes in memory of their own with a margin around them. Each piece is freed once it is copied. */
+async function bytesWithin(pieces: Pieces, length: number, margin: number): Promise<Bytes> {
   const memory = new Uint8Array(length + 2 * margin)
   let at = margin
-  for await (const piece of request.body ?? []) {
+  for await (const piece of pieces) {
     memory.set(piece, at)
     at += piece.length
+    freeBytes(piece)
   }
   return memory.subarray(margin, at)
 }
@@ -168,7 +168,9 @@ async function bytesWithin(request: Request, length: number, margin: number): Pr
 const tooLarge = (max_bytes: number): GatewayError =>
   new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)
 
-async function countedBytes(request: Request, max_bytes: number, holder: BodyLimits['holder']): Promise<Bytes> {
+type Counted = { max_bytes: number; holder: BodyLimits['holder']; margin: number }
+
+async function countedBytes(request: Request, { max_bytes, holder, margin }: Counted): Promise<Bytes> {
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of request.body ?? []) {
@@ -177,7 +179,7 @@ async function countedBytes(request: Request, max_bytes: number, holder: BodyLim
     holder?.hold(piece.length)
     pieces.push(piece)
   }
-  return Buffer.concat(pieces)
+  return bytesWithin(pieces, size, margin)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })

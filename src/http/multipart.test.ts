@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../test/kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
-import { type FormFile, readJsonOrForm } from './multipart.ts'
+import { type FormFile, MOST_FIELD_BYTES, readJsonOrForm } from './multipart.ts'
 
 const clock = manualClock()
 const limits = { max_bytes: 2_000, seconds: 60, clock }
@@ -13,8 +13,8 @@ const FORM = { 'content-type': 'multipart/form-data; boundary=b' }
 const field = (name: string, value: string) =>
   `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
 
-async function refusalOf(request: Request) {
-  const thrown = await readJsonOrForm(request, limits).then(
+async function refusalOf(request: Request, within = limits) {
+  const thrown = await readJsonOrForm(request, within).then(
     () => undefined,
     (error: unknown) => error,
   )
@@ -41,6 +41,19 @@ describe('a form', () => {
         },
       ],
     })
+  })
+
+  test('has fields of so many bytes together at most, and files of any size', async () => {
+    const within = { ...limits, max_bytes: 3 * MOST_FIELD_BYTES }
+    const form = new FormData()
+    const half = 'x'.repeat(MOST_FIELD_BYTES / 2)
+    form.append('a', half)
+    form.append('b', half)
+    form.append('file', new File([half, half, 'x'], 'a.bin'))
+    expect(await readJsonOrForm(requestOf(form), within)).toMatchObject({ kind: 'form' })
+    form.append('c', 'x')
+    const { code, message } = await refusalOf(requestOf(form), within)
+    expect([code, message]).toEqual(['request_too_large', expect.stringContaining(`${MOST_FIELD_BYTES} bytes`)])
   })
 
   test('may have a file field without a file, as browsers send it', async () => {

@@ -15,6 +15,8 @@ export const fieldOf = (posted: Posted, name: string): unknown =>
 
 /** More fields than any real form has; each costs many times its bytes. */
 export const MOST_PARTS = 1_000
+/** Of all fields together: what is large is sent as a file, which costs its bytes once. */
+export const MOST_FIELD_BYTES = 32 * 1024 * 1024
 /** Of the headers of one part; names of files are short. */
 export const MOST_HEADER_BYTES = 8 * 1024
 
@@ -46,6 +48,7 @@ function partsOf(bytes: Bytes, type: string): FormPart[] {
   const between = Buffer.concat([CRLF, delimiter])
   let at = body.subarray(0, delimiter.length).equals(delimiter) ? delimiter.length : after(body, between, 0)
   const parts: FormPart[] = []
+  const left = { field_bytes: MOST_FIELD_BYTES }
   for (;;) {
     if (at === -1) throw brokenForm(UNFINISHED)
     if (body.toString('latin1', at, at + 2) === '--') return parts
@@ -55,7 +58,7 @@ function partsOf(bytes: Bytes, type: string): FormPart[] {
     if (parts.length === MOST_PARTS) {
       throw new GatewayError('invalid_value', `The form may have at most ${MOST_PARTS} parts.`)
     }
-    parts.push(partIn(bytes, start, end))
+    parts.push(partIn(bytes, { start, end, left }))
     at = end + between.length
   }
 }
@@ -82,8 +85,10 @@ function lineAfter(body: Buffer, from: number): number {
   return body[at] === 13 && body[at + 1] === 10 ? at + 2 : -1
 }
 
-/** `start`: of the headers. `end`: of the line break before the next delimiter. */
-function partIn(bytes: Bytes, start: number, end: number): FormPart {
+/** `start`: of the headers. `end`: of the line break before the next delimiter. `left`: what the form may still have. */
+type Place = { start: number; end: number; left: { field_bytes: number } }
+
+function partIn(bytes: Bytes, { start, end, left }: Place): FormPart {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const hasHeaders = !body.subarray(start, start + 2).equals(CRLF)
   const headersEnd = hasHeaders ? body.indexOf('\r\n\r\n', start) : start - CRLF.length
@@ -92,8 +97,13 @@ function partIn(bytes: Bytes, start: number, end: number): FormPart {
   }
   const { name, filename, content_type } = partHeaders(body.toString('utf8', start, Math.max(start, headersEnd)))
   const content = bytes.subarray(Math.min(headersEnd + 2 * CRLF.length, end), end)
-  if (filename === undefined) return { name, value: new TextDecoder().decode(content) }
-  return { name, value: { bytes: content, content_type, filename } }
+  if (filename !== undefined) return { name, value: { bytes: content, content_type, filename } }
+  left.field_bytes -= content.length
+  if (left.field_bytes < 0) {
+    const most = `The fields of a form may have at most ${MOST_FIELD_BYTES} bytes together, apart from its files.`
+    throw new GatewayError('request_too_large', most)
+  }
+  return { name, value: new TextDecoder().decode(content) }
 }
 
 /** `filename` undefined: it is a field. */

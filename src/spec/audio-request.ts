@@ -59,8 +59,8 @@ export const SpeechEvent = Type.Object(
 const TRANSCRIPT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number]
 
-/** A form has at most a thousand parts, and empty ones are absent. */
-const names = (description: string) => list(Type.String({ maxLength: 1_000 }), description)
+/** Of OpenAI. */
+const MOST_SPEAKERS = 4
 
 export const TranscriptionRequest = Type.Object(
   {
@@ -88,9 +88,14 @@ export const TranscriptionRequest = Type.Object(
         description: 'How the audio is cut: `auto`, or settings of voice detection as a JSON object.',
       }),
     ),
-    known_speaker_names: names('With `diarized_json`: names of speakers.'),
+    known_speaker_names: list(
+      Type.String({ maxLength: 1_000 }),
+      { maxItems: MOST_SPEAKERS },
+      'With `diarized_json`: names of speakers.',
+    ),
     known_speaker_references: list(
       Type.String({ maxLength: 4_000_000 }),
+      { maxItems: MOST_SPEAKERS },
       'With `diarized_json`: a sample of each named speaker, as a data URI.',
     ),
     user: text('The end user.'),
