@@ -194,6 +194,20 @@ describe('an import', () => {
     expect((await enabled([key('a')])).names).toEqual(['a', 'third'])
   })
 
+  test('revokes an expired key and the former one of a key that was made anew, where the source has no other', async () => {
+    using directory = importDirectory()
+    const write = (keys: object[]) => {
+      writeFileSync(join(directory.path, 'litellm.json'), JSON.stringify({ LiteLLM_VerificationToken: keys }))
+      return directory.report(['litellm', 'litellm.json'])
+    }
+    await write([key('A'), key('B')])
+    const report = await write([key('A', { expires: '2020-01-01 00:00:00+00' }), key('new B')])
+    expect(outcomesOf(report)).toEqual(['changed token A', 'changed token B', 'added token new B'])
+    expect((await write([key('A', { expires: '2020-01-01 00:00:00+00' })])).accounts).toMatchObject([
+      { name: 'new B', outcome: 'changed' },
+    ])
+  })
+
   test('tells instances apart whose ids are the same, and carries a key that the source has rotated', async () => {
     using directory = importDirectory()
     const users = [{ id: 1, username: 'root', status: 1, quota: 1, used_quota: 0 }]

@@ -31,8 +31,8 @@ export type AdoptedToken = Omit<AdoptedProject, 'project_id'> & {
   /** Whether the same id may have another key later; otherwise it is the id of another token. */
   mayRotate: boolean
 }
-/** The tokens that their source has and does not refuse; of others with the same origin it has no more. */
-type Known = { origin: string; token_ids: ReadonlySet<string> }
+/** Whether their source lets each of its tokens call; others with the same origin it has no more. */
+type Known = { origin: string; tokens: ReadonlyMap<string, boolean> }
 
 type AdoptParts = {
   store: Pick<Store, 'tokens' | 'projects' | 'ledger'>
@@ -82,14 +82,10 @@ function isSameKey({ hash, previous_hash, labels }: StoredToken, given: string):
   return mark === undefined ? hash === given || previous_hash === given : mark === keyMark(given)
 }
 
-async function revokeOthers(
-  stored: StoredToken[],
-  { origin, token_ids }: Known,
-  parts: AdoptParts,
-): Promise<Adopted[]> {
+async function revokeOthers(stored: StoredToken[], { origin, tokens }: Known, parts: AdoptParts): Promise<Adopted[]> {
   const mine = stored.filter(({ labels }) => labels[ORIGIN_LABEL] === origin)
-  const gone = mine.filter(({ token_id }) => !token_ids.has(token_id))
-  if (gone.length > 0 && gone.length === mine.length) {
+  const gone = mine.filter(({ token_id }) => tokens.get(token_id) !== true)
+  if (gone.length > 0 && !mine.some(({ token_id }) => tokens.has(token_id))) {
     const why = 'the source has none of them: it is a part, or another instance, which needs a name: --instance'
     return [{ kind: 'token', name: `${gone.length} of ${origin}`, outcome: 'kept', why }]
   }

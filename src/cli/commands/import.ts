@@ -66,7 +66,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const accounts = accountsOf(draft)
   const plan = planFile(draft, given, terminal)
   const isDryRun = given.has('dry-run')
-  const hasAccounts = accounts.projects.length + accounts.tokens.length > 0
+  const hasAccounts = accounts.projects.length + accounts.tokens.length > 0 || accounts.known !== undefined
   // The store comes first: a file that names what is not there yet does no harm, and is written whole.
   const target = isDryRun || !hasAccounts ? undefined : storeToWrite(given, terminal)
   const secrets = given.text('secrets')

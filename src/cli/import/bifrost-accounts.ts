@@ -96,12 +96,12 @@ function readVirtualKey(draft: Draft, virtualKey: VirtualKey, models: BifrostMod
     return draft.dropped(path, why)
   }
   const external_id = `virtual-key:${row.id ?? hash}`
-  draft.listed?.add(external_id)
+  draft.listed?.set(external_id, true)
   const hasExpiry = members.has('expires_at')
   const expires_at = timeOf(members.text('expires_at'))
   if (hasExpiry && expires_at === undefined) return draft.dropped(path, 'its expiry is no time')
   if (expires_at !== undefined && expires_at * 1000 <= Date.now()) {
-    draft.listed?.delete(external_id)
+    draft.listed?.set(external_id, false)
     return draft.dropped(path, 'it has expired')
   }
   const project = projectOf(draft, members)

@@ -36,8 +36,8 @@ type Imported = {
   source: SourceName
   /** The source, and which one of several. */
   origin: string
-  /** The `external_id` of each token that the source has and does not refuse; undefined: it does not show all. */
-  listed: Set<string> | undefined
+  /** Whether the source lets each of its tokens call, by `external_id`; undefined: it does not show all. */
+  listed: Map<string, boolean> | undefined
   lines: Line[]
   variables: Variable[]
   /** Members of `gatehouse.yaml`. */
@@ -76,7 +76,7 @@ export function createDraft(source: SourceName, present: Record<string, unknown>
   const draft: Imported = {
     source,
     origin: source,
-    listed: new Set(),
+    listed: new Map(),
     lines: [],
     variables: [],
     providers: new Map(),

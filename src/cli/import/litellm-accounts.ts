@@ -169,11 +169,14 @@ function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined 
   const hasExpiry = members.has('expires')
   const expires_at = timeOf(members.text('expires'))
   if (hasExpiry && expires_at === undefined) {
-    draft.listed?.add(hash)
+    draft.listed?.set(hash, true)
     return draft.dropped(members.path, 'its expiry is no time')
   }
-  if (expires_at !== undefined && expires_at * 1000 <= Date.now()) return draft.dropped(members.path, 'it has expired')
-  draft.listed?.add(hash)
+  if (expires_at !== undefined && expires_at * 1000 <= Date.now()) {
+    draft.listed?.set(hash, false)
+    return draft.dropped(members.path, 'it has expired')
+  }
+  draft.listed?.set(hash, true)
   const owner = team === undefined ? (user === undefined ? undefined : `user:${user}`) : `team:${team}`
   const project = draft.projects.some(({ external_id }) => external_id === owner) ? owner : undefined
   // Without the limits of its team it could do more than before.

@@ -217,12 +217,12 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
   const members = membersOf(draft, row, `tokens[${name}]`)
   const external_id = `token:${row.id}`
   const stored = members.text('key')
-  if (!user) draft.listed?.add(external_id)
+  if (!user) draft.listed?.set(external_id, true)
   if (stored === undefined) return draft.dropped(members.path, 'it has no key')
   // Without the quota and the status of its user it could do more than before.
   if (!user) return draft.dropped(members.path, 'its user is not in the source: dump the table users too')
   if (isDeleted(user)) return draft.dropped(members.path, 'its user was deleted')
-  draft.listed?.add(external_id)
+  draft.listed?.set(external_id, true)
   const expires = members.has('expired_time') ? members.number('expired_time') : NEVER
   if (expires === undefined) return draft.dropped(members.path, 'its expiry is no time')
   if (expires >= 0 && expires * 1000 <= Date.now()) {

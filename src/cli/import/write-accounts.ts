@@ -6,14 +6,16 @@ import { type Draft, type ImportedAccount, stableId } from './imported.ts'
 type Accounts = {
   projects: AdoptedProject[]
   tokens: AdoptedToken[]
-  known: { origin: string; token_ids: Set<string> } | undefined
+  known: { origin: string; tokens: Map<string, boolean> } | undefined
 }
 
 /** An account that is not valid here is left out, which is reported. */
 export function accountsOf(draft: Draft): Accounts {
   const { source, origin, listed } = draft
   const idOf = (external_id: string) => stableId('tok', origin, external_id)
-  const known = listed?.size ? { origin, token_ids: new Set([...listed].map(idOf)) } : undefined
+  const known = listed?.size
+    ? { origin, tokens: new Map([...listed].map(([id, isAllowed]) => [idOf(id), isAllowed])) }
+    : undefined
   const accounts: Accounts = { projects: [], tokens: [], known }
   const ids = new Map<string, string>()
   const tokens = draft.tokens.flatMap((token) => {
