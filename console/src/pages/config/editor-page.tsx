@@ -69,7 +69,8 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
   const [base, setBase] = useState({ text: file.text ?? '', version: restored?.base ?? file.version })
   const [text, setText] = useState(restored?.text ?? base.text)
   const [isAsking, setAsking] = useState(false)
-  const schema = useApi('GET /admin/v1/config/schema', {})
+  const hasText = file.text !== null || text !== ''
+  const schema = useApi('GET /admin/v1/config/schema', {}, { enabled: hasText })
   const check = useAct('POST /admin/v1/config/validate', { showsError: true })
   const compare = useAct('POST /admin/v1/config/diff', { showsError: true })
   const apply = useAct('POST /admin/v1/config/apply', {
