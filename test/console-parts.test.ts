@@ -1,5 +1,7 @@
 /** Functions of the console that need no browser: forms of accounts, samples, and who may act where. */
-import { describe, expect, it } from 'bun:test'
+import { describe, expect, it, spyOn } from 'bun:test'
+import { send } from '../console/src/api/client.ts'
+import { isLoginNeeded, loggedIn } from '../console/src/api/login-state.ts'
 import type { Administrator, AdminModel, Token } from '../console/src/api/types.ts'
 import { projectOfCall, setOwnProjects } from '../console/src/lib/project.ts'
 import { changesOf, draftOf, endUserText, fieldsOf } from '../console/src/pages/access/draft.ts'
@@ -103,6 +105,27 @@ describe('a person of several projects', () => {
       expect(projectOfCall(['proj_b'])).toBe('proj_a')
     } finally {
       Object.defineProperty(globalThis, 'sessionStorage', { value: stored, configurable: true })
+    }
+  })
+})
+
+describe('a call that has lost its session', () => {
+  it('is made again after the login, and asks for no second one where the login came before its answer', async () => {
+    const answers = [Promise.withResolvers<Response>(), Promise.withResolvers<Response>()]
+    let sent = 0
+    const given = () => answers[sent++]?.promise ?? Promise.resolve(new Response('{}'))
+    const fetched = spyOn(globalThis, 'fetch').mockImplementation(given as unknown as typeof fetch)
+    try {
+      setOwnProjects(['proj_a'])
+      const [first, late] = [1, 2].map(() => send('GET /admin/v1/models', { project: 'proj_a' }))
+      answers[0]?.resolve(new Response('{}', { status: 401 }))
+      for (let turn = 0; turn < 50 && !isLoginNeeded(); turn++) await new Promise(setImmediate)
+      loggedIn()
+      answers[1]?.resolve(new Response('{}', { status: 401 }))
+      expect([(await first)?.status, (await late)?.status]).toEqual([200, 200])
+      expect([isLoginNeeded(), sent]).toEqual([false, 4])
+    } finally {
+      fetched.mockRestore()
     }
   })
 })

@@ -1,6 +1,6 @@
 /** Calls the admin API with the session's cookie. A lost session waits for a login, then the call is made again. */
 import { projectOfCall } from '../lib/project.ts'
-import { waitForLogin } from './login-state.ts'
+import { logins, waitForLogin } from './login-state.ts'
 import type { Api } from './types.ts'
 
 /** An error of the gateway, with what it says of itself. */
@@ -56,9 +56,11 @@ export async function call<E extends Endpoint>(
 
 /** The response itself, such as of a stream. `endpoint`: a method and a path. Throws ApiError. */
 export async function send(endpoint: string, options: SendOptions = {}): Promise<Response> {
+  const before = logins()
   const response = await request(endpoint, options)
   if (response.status === 401 && !options.withoutLogin) {
-    await waitForLogin(options.signal)
+    // Otherwise it was sent with the session before that one, and is too late to ask again.
+    if (logins() === before) await waitForLogin(options.signal)
     return checked(await request(endpoint, options))
   }
   return checked(response)

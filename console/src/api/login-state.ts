@@ -1,5 +1,6 @@
 /** Whether a login is needed: calls that have lost their session wait here until somebody has logged in again. */
 let needed: PromiseWithResolvers<void> | undefined
+let count = 0
 const listeners = new Set<() => void>()
 
 const notify = () => {
@@ -21,10 +22,14 @@ export function waitForLogin(signal?: AbortSignal): Promise<void> {
 }
 
 export function loggedIn(): void {
+  count++
   needed?.resolve()
   needed = undefined
   notify()
 }
+
+/** How often somebody has logged in over this page. */
+export const logins = (): number => count
 
 export const isLoginNeeded = (): boolean => needed !== undefined
 
