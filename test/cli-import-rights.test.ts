@@ -208,6 +208,25 @@ describe('an import', () => {
     ])
   })
 
+  test.each([
+    ['was deleted', { deleted_at: '2026-11-01' }, {}],
+    ['has expired', { expired_time: 1_600_000_000 }, {}],
+    ['may call no model', { model_limits_enabled: 1, model_limits: '' }, {}],
+    ['has a user who was deleted', {}, { deleted_at: '2026-11-01' }],
+  ])('revokes a token of New API that %s, though the source has no other', async (_, change, ofUser) => {
+    using directory = importDirectory()
+    const token = { id: 1, user_id: 1, name: 'app', key: 'k', status: 1, expired_time: -1, unlimited_quota: 1 }
+    const user = { id: 1, username: 'ada', status: 1, quota: 1, used_quota: 0 }
+    const write = (row: object, owner: object) => {
+      const tables = { channels: [], users: [{ ...user, ...owner }], tokens: [{ ...token, ...row }] }
+      writeFileSync(join(directory.path, 'new.json'), JSON.stringify(tables))
+      return directory.report(['new-api', 'new.json'])
+    }
+    await write({}, {})
+    expect(outcomesOf(await write(change, ofUser))).toContain('changed token app')
+    expect((await tokensOf(directory.path)).get('app')?.disabled).toBe(true)
+  })
+
   test('tells instances apart whose ids are the same, and carries a key that the source has rotated', async () => {
     using directory = importDirectory()
     const users = [{ id: 1, username: 'root', status: 1, quota: 1, used_quota: 0 }]

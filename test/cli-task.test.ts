@@ -1,5 +1,4 @@
 /** `gatehouse task` and `gatehouse token webhook-secret`, run as child processes on a store with tasks in it. */
-
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,4 @@
 /** Webhooks from the end of a task to their receiver, with an in-memory store and a manual clock. */
-
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { DEFAULT_TASKS } from '../src/config/config.ts'

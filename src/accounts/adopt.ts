@@ -2,7 +2,6 @@
  * Projects and tokens of another gateway, in the store: a token is known by the hash of its key, so that clients keep it. Done
  * again, it changes what differs from the source, and nothing where nothing does.
  */
-
 import { sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import type { AuditOrigin } from '../spec/audit.ts'

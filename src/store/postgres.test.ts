@@ -1,5 +1,4 @@
 /** Failures specific to PostgreSQL: a server that rejects, goes away, or serves several gateways. */
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { createServer } from 'node:net'
 import { join } from 'node:path'

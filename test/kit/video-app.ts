@@ -1,5 +1,4 @@
 /** The task routes for videos over a store in memory: tasks in any state, files from a map, no vendor. */
-
 import { createRouter } from '../../src/calls/routing/router.ts'
 import { blankTask } from '../../src/families/tasks/lifecycle.ts'
 import { taskRoutes } from '../../src/families/tasks/routes/table.ts'

@@ -8,7 +8,7 @@ import { type Arguments, readCommand, UsageError, unknownCommand } from '../argu
 import { type Draft, type Line, SOURCES, type SourceName } from '../import/imported.ts'
 import { readImport } from '../import/read.ts'
 import { accountsOf } from '../import/write-accounts.ts'
-import { planFile, writeFile, writeSecrets } from '../import/write-file.ts'
+import { planFile, presentFile, writeFile, writeSecrets } from '../import/write-file.ts'
 import { storeToWrite } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
@@ -62,9 +62,10 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const [typed = '', from = ''] = given.positionals
   const name = SOURCES.find((one) => one === typed)
   if (name === undefined) throw new UsageError('import', unknownCommand(typed, SOURCES))
-  const draft = await readImport(name, from, { given, terminal })
+  const present = presentFile(given, terminal)
+  const draft = await readImport(name, from, { given, terminal, present })
   const accounts = accountsOf(draft)
-  const plan = planFile(draft, given, terminal)
+  const plan = planFile(draft, present, terminal)
   const isDryRun = given.has('dry-run')
   const hasAccounts = accounts.projects.length + accounts.tokens.length > 0 || accounts.known !== undefined
   // The store comes first: a file that names what is not there yet does no harm, and is written whole.

@@ -123,7 +123,8 @@ export function createDraft(source: SourceName, present: Record<string, unknown>
   }
 }
 
-const own = (record: Record<string, unknown>, name: string): unknown =>
+/** Names come from the source: `constructor` is no member of an object that has none. */
+export const own = (record: Record<string, unknown>, name: string): unknown =>
   Object.hasOwn(record, name) ? record[name] : undefined
 
 const fingerprint = (value: string): string => sha256(`gatehouse import variable ${value}`).slice(0, 6).toUpperCase()
@@ -187,7 +188,7 @@ export function membersOf(draft: Pick<Draft, 'dropped'>, record: Record<string, 
   const at = (name: string) => (path === '' ? name : `${path}.${name}`)
   const take = (name: string): unknown => {
     read.add(name)
-    const value = Object.hasOwn(record, name) ? record[name] : undefined
+    const value = own(record, name)
     return value === null || value === '' ? undefined : value
   }
   const wrong = (name: string, expected: string) => draft.dropped(at(name), `it must be ${expected}`)

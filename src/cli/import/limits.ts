@@ -1,5 +1,4 @@
 /** Budgets and windows of other gateways as those here. */
-
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import {
   type Budget,

@@ -65,6 +65,7 @@ export function readOneApi(draft: Draft, tables: Tables): void {
   const groups = readChannels(draft, tables.get('channels') ?? [])
   const tokens = (tables.get('tokens') ?? []).filter((row) => {
     if (!isDeleted(row)) return true
+    draft.listed?.set(idOf(row), false)
     return draft.dropped(`tokens[${nameOf(row)}]`, 'it was deleted')
   })
   const users = new Map((tables.get('users') ?? []).map((row) => [String(row.id), row]))
@@ -75,6 +76,7 @@ export function readOneApi(draft: Draft, tables: Tables): void {
 
 /** MySQL writes null as \\N in a file. */
 const isDeleted = ({ deleted_at }: Row): boolean => Boolean(deleted_at) && deleted_at !== '\\N'
+const idOf = ({ id }: Row): string => `token:${id}`
 const nameOf = ({ name, id }: Row): string => String(name ?? '').slice(0, 90) || `token ${id}`
 
 /** The models that each group may use. */
@@ -215,18 +217,17 @@ type TokenParts = { row: Row; user: Row | undefined; groups: Groups; perDollar: 
 function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): undefined {
   const name = nameOf(row)
   const members = membersOf(draft, row, `tokens[${name}]`)
-  const external_id = `token:${row.id}`
+  const external_id = idOf(row)
   const stored = members.text('key')
-  if (!user) draft.listed?.set(external_id, true)
+  draft.listed?.set(external_id, !user || !isDeleted(user))
   if (stored === undefined) return draft.dropped(members.path, 'it has no key')
   // Without the quota and the status of its user it could do more than before.
   if (!user) return draft.dropped(members.path, 'its user is not in the source: dump the table users too')
   if (isDeleted(user)) return draft.dropped(members.path, 'its user was deleted')
-  draft.listed?.set(external_id, true)
   const expires = members.has('expired_time') ? members.number('expired_time') : NEVER
   if (expires === undefined) return draft.dropped(members.path, 'its expiry is no time')
   if (expires >= 0 && expires * 1000 <= Date.now()) {
-    draft.listed?.delete(external_id)
+    draft.listed?.set(external_id, false)
     return draft.dropped(members.path, 'it has expired')
   }
   const given = members.text('group')
@@ -235,7 +236,7 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
   const to = `token ${name}`
   const models = modelsOf(draft, members, { group, groups, to })
   if (models?.length === 0) {
-    draft.listed?.delete(external_id)
+    draft.listed?.set(external_id, false)
     return draft.dropped(members.path, 'it may call no model')
   }
   if (given === 'auto' && draft.source === 'new-api')

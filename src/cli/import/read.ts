@@ -1,5 +1,5 @@
 /** Reads a source with the reader of its gateway. */
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, memberOf } from '../../kit/json.ts'
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
@@ -12,7 +12,7 @@ import { PORTKEY_TABLES, readPortkeyConfig, readPortkeyTables } from './portkey.
 import { isAddress, readRunning } from './running.ts'
 import { readSource } from './source.ts'
 import type { Tables } from './sql-dump.ts'
-import { presentFile } from './write-file.ts'
+import type { PresentFile } from './write-file.ts'
 
 type Reader = {
   /** The tables of its database; empty: it is not read. */
@@ -41,23 +41,26 @@ const READERS: Record<SourceName, Reader> = {
   portkey: { tables: PORTKEY_TABLES, readTree: readPortkeyConfig, readTables: readPortkeyTables },
 }
 
-type ImportParts = { given: Arguments; terminal: Terminal }
+type ImportParts = { given: Arguments; terminal: Terminal; present: PresentFile }
 
 /** Throws an Error that says what is wrong with the source, and where. */
-export async function readImport(name: SourceName, from: string, { given, terminal }: ImportParts): Promise<Draft> {
+export async function readImport(
+  name: SourceName,
+  from: string,
+  { given, terminal, present }: ImportParts,
+): Promise<Draft> {
   const reader = READERS[name]
   const instance = given.text('instance')
   if (instance !== undefined && !/^[A-Za-z0-9._-]{1,40}$/.test(instance))
     throw new Error('--instance must be 1 to 40 letters, digits and . _ -')
-  const { tree } = presentFile(given, terminal)
-  const draft = createDraft(name, isRecord(tree) && isRecord(tree.providers) ? tree.providers : {})
+  const [providers, ledger] = ['providers', 'ledger'].map((member) => memberOf(present.tree, member))
+  const draft = createDraft(name, isRecord(providers) ? providers : {})
   if (instance !== undefined) draft.origin = `${name}@${instance}`
   if (isAddress(from)) {
     reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
     draft.listed = undefined
   } else readFile(draft, from, { reader, cwd: terminal.cwd })
-  const ledger = isRecord(tree) && isRecord(tree.ledger) ? tree.ledger : {}
-  if (ledger.currency !== undefined && ledger.currency !== 'USD') convert(draft, ledger)
+  if (isRecord(ledger) && ledger.currency !== undefined && ledger.currency !== 'USD') convert(draft, ledger)
   return draft
 }
 

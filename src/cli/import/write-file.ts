@@ -13,7 +13,7 @@ import { isRecord } from '../../kit/json.ts'
 import type { Arguments } from '../arguments.ts'
 import { replaceFile } from '../commands/models-import-file.ts'
 import type { Terminal } from '../terminal.ts'
-import type { Draft } from './imported.ts'
+import { type Draft, own } from './imported.ts'
 
 const NEW_FILE = `# Created by \`gatehouse import\`. All settings: docs/manual/reference/settings.md
 `
@@ -28,7 +28,12 @@ type FilePlan = {
   problems: string[]
 }
 
-type PresentFile = { path: string; text: string | undefined; tree: unknown }
+export type PresentFile = {
+  path: string
+  text: string | undefined
+  tree: unknown
+  flags: { config?: string }
+}
 
 /** The configuration file as it is before the import. */
 export function presentFile(given: Arguments, { cwd, environment }: Terminal): PresentFile {
@@ -36,24 +41,19 @@ export function presentFile(given: Arguments, { cwd, environment }: Terminal): P
   const flags = named === undefined ? {} : { config: named }
   const path = resolve(cwd, readEnvironment({ environment, cwd, flags }).config ?? DEFAULT_FILE)
   const text = readTextFile(path)
-  return { path, text, tree: parseYamlPlainly(text ?? '').value }
+  return { path, text, tree: parseYamlPlainly(text ?? '').value, flags }
 }
 
 /** Throws an Error where the file would be invalid; nothing is written. */
-export function planFile(draft: Draft, given: Arguments, terminal: Terminal): FilePlan {
+export function planFile(draft: Draft, present: PresentFile, terminal: Terminal): FilePlan {
   const { cwd } = terminal
-  const named = given.text('config')
-  const flags = named === undefined ? {} : { config: named }
-  const { path, text: before, tree: present } = presentFile(given, terminal)
+  const { path, text: before, tree: root, flags } = present
   const changes: Change[] = []
   const kept: string[] = []
   const names = new Set(draft.variables.map((one) => one.name))
   const add = (place: string[], given: unknown) => {
     const tree = withoutReferences(given, names)
-    const found = place.reduce<unknown>(
-      (value, name) => (isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined),
-      present,
-    )
+    const found = place.reduce<unknown>((value, name) => (isRecord(value) ? own(value, name) : undefined), root)
     if (found === undefined) changes.push(changeOf(place, tree))
     else if (!isDeepStrictEqual(found, tree)) kept.push(place.join('.'))
   }

@@ -156,8 +156,8 @@ function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter 
   let hasDelivered = false
 
   /**
-   * Of a provider that reports no tokens, or some of them, or has not yet when its client leaves. The tokens of the audio count only where
-   * they are what is charged: all of them, since the provider does not stop where the client does.
+   * Of a provider that reports no tokens, or some of them, or has not yet when its client leaves. The tokens of the audio
+   * count only where they are what is charged: all of them, since the provider does not stop where the client does.
    */
   async function estimated(): Promise<SpeechUsage> {
     let { input_tokens = 0, output_tokens = 0 } = usage ?? {}

@@ -1,5 +1,4 @@
 /** Calls to paths of a provider by name: which of them a caller may send, and a call that passes the answer as it arrives. */
-
 import type { Gate, Plan } from '../../calls/call.ts'
 import type { StreamFamily } from '../../calls/family.ts'
 import type { Plans } from '../../calls/plan.ts'

@@ -1,5 +1,4 @@
 /** Parses requests for videos and 3D models, as JSON or as a form (specification 2.5). */
-
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'

@@ -1,5 +1,4 @@
 /** Compares budgets with the entries of the ledger, and what they hold with who holds it. */
-
 import { sql } from 'kysely'
 import { addToRevision } from '../revisions.ts'
 import type { Database, Tables, Write } from '../tables.ts'

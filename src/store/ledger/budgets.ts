@@ -2,7 +2,6 @@
  * Budgets in the database. Locks are taken in one order, so that no two transactions wait for each other: the row of
  * `revisions`, then the accounts by key, then what belongs to them.
  */
-
 import { sql } from 'kysely'
 import { addAlerts } from '../admin/alerts.ts'
 import type { Engine } from '../engine.ts'

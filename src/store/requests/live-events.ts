@@ -1,5 +1,4 @@
 /** Live events of all processes in the database. */
-
 import type { Engine } from '../engine.ts'
 import { addToRevision } from '../revisions.ts'
 import type { Write } from '../tables.ts'

@@ -1,5 +1,4 @@
 /** The request log in the database. */
-
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import { createInsert } from '../fixed-statements.ts'

@@ -1,5 +1,4 @@
 /** The store's contract for webhooks, tested on every engine: due with the end of their task, claimed one at a time. */
-
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ENGINES } from '../../../test/kit/engines.ts'
 import { blankTask } from '../../families/tasks/lifecycle.ts'

@@ -1,5 +1,4 @@
 /** The columns that tokens and projects have in common, and the revision that counts the changes of both. */
-
 import {
   ACCOUNT_SETTING_NAMES,
   ACCOUNT_SETTINGS,

@@ -107,12 +107,12 @@ function pairsOf(metadata: Record<string, string>): ReactNode {
   )
 }
 
-/** What else was used than tokens, which stand above. */
 const unitName = (name: string, value: unknown): string => {
   const text = name.replaceAll('_', ' ')
   return value === 1 ? text.replace(/s$/, '') : text
 }
 
+/** What else was used than tokens, which stand above. */
 function unitsOf(units: Request['units'] = {}): ReactNode {
   const others = Object.entries(units).filter(([name, value]) => !/^(input|output)_tokens$/.test(name) && value)
   if (others.length === 0) return undefined
