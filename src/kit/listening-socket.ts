@@ -1,6 +1,7 @@
 /** Closes the listening socket of a server that goes on serving the connections that it has accepted. Linux only. */
-import { dlopen, ptr } from 'bun:ffi'
+import { ptr } from 'bun:ffi'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { type Libc, openLibc } from './libc.ts'
 
 export type ListeningSocket = {
   /** Connections are accepted when they are open, and no longer only with their first bytes. */
@@ -32,9 +33,6 @@ const DROP_SYN = [
 const INSTRUCTION_BYTES = 8
 /** Enough to finish handshakes that have begun, in one network, and to accept their connections. */
 const HANDSHAKE_MILLISECONDS = 5
-
-/** The C library of most distributions, and that of Alpine. */
-const LIBRARIES = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
 
 /**
  * The runtime can only stop a server as a whole: it then closes connections that have sent no request yet, and the system
@@ -112,20 +110,4 @@ function linkOf(path: string): string {
   } catch {
     return '' // closed meanwhile
   }
-}
-
-type Libc = NonNullable<ReturnType<typeof openLibc>>
-
-function openLibc() {
-  for (const library of LIBRARIES) {
-    try {
-      return dlopen(library, {
-        setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
-        shutdown: { args: ['i32', 'i32'], returns: 'i32' },
-      }).symbols
-    } catch {
-      // The other one, or none.
-    }
-  }
-  return undefined
 }

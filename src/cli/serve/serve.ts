@@ -11,6 +11,7 @@ import type { Gateway } from '../../gateway/gateway.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { thisBuild } from '../../kit/build-info.ts'
 import { type Clock, systemClock } from '../../kit/clock.ts'
+import { batchHttpThread } from '../../kit/http-thread.ts'
 import { createLog, type Log } from '../../kit/log.ts'
 import { loadManual } from '../../site/manual/load-manual.ts'
 import { type Arguments, readCommand } from '../arguments.ts'
@@ -88,6 +89,7 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     const { runWorkers } = await import('./supervisor.ts')
     return runWorkers({ count, args, load, config, terminal, clock, log, stopped })
   }
+  void batchHttpThread()
   const opened = await openListeners(config, { log, isShared: worker !== undefined }, async (onWait) => {
     await awaitSchema({ config, clock, log, stopped: stopped.first, onWait })
     const [{ createGateway }, build] = await Promise.all([import('../../gateway/gateway.ts'), thisBuild()])
