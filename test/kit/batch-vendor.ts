@@ -21,7 +21,7 @@ type Behaviour = {
   line?: (text: string) => 'ok' | 'error' | 'expired' | 'missing'
   now?: () => number
   /** Each request waits for it. */
-  before?: () => Promise<void> | undefined
+  before?: (request: Request) => Promise<void> | undefined
 }
 
 const USAGE = { input: 10, output: 5 }
@@ -171,7 +171,7 @@ export function startBatchVendor({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
-      await before?.()
+      await before?.(request)
       const { origin, pathname, searchParams } = new URL(request.url)
       const path = pathname.replace(/^(\/openai)?\/v1(beta)?/, '')
       const isAzure = pathname.startsWith('/openai/')

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createNetwork, hasMachines, type Machine, type Network } from './machines.ts'
 import { NGINX, startNginx } from './nginx.ts'
 import { startPostgres } from './postgres.ts'
+import type { Relay } from './relay.ts'
 import { type ServeProcess, serveDirectory, startServe, writeConfig } from './serve-process.ts'
 import { hasValkey, startValkey } from './valkey.ts'
 import { completion } from './vendor.ts'
@@ -44,11 +45,19 @@ function startProvider(hostname: string, closing: Closing) {
   return { url: `http://${hostname}:${server.port}/v1`, calls }
 }
 
-type GatewayParts = { machine: Machine; config: object; database: string; closing: Closing }
+type Links = { postgres: Relay; valkey: Relay }
+type GatewayParts = { machine: Machine; config: object; database: string; links: Links; closing: Closing }
 
-export type CellGateway = { machine: Machine; url: string; process: ServeProcess; restart(): Promise<void> }
+/** `links`: each of them can be cut while the machine itself stays connected. */
+export type CellGateway = {
+  machine: Machine
+  links: Links
+  url: string
+  process: ServeProcess
+  restart(): Promise<void>
+}
 
-async function startGateway({ machine, config, database, closing }: GatewayParts): Promise<CellGateway> {
+async function startGateway({ machine, config, database, links, closing }: GatewayParts): Promise<CellGateway> {
   const { directory, remove } = serveDirectory()
   closing.push(remove)
   mkdirSync(join(directory, 'data'))
@@ -64,6 +73,7 @@ async function startGateway({ machine, config, database, closing }: GatewayParts
   }
   const gateway: CellGateway = {
     machine,
+    links,
     url: `http://${machine.address}:${PORT}`,
     process: await start(),
     async restart() {
@@ -73,8 +83,8 @@ async function startGateway({ machine, config, database, closing }: GatewayParts
   return gateway
 }
 
-/** Starts all of it; `closing` gets what ends it. */
-export async function startCell(machines: number, closing: Closing) {
+/** Starts all of it; `closing` gets what ends it. `timeout_ms`: of commands to Valkey. */
+export async function startCell(machines: number, closing: Closing, timeout_ms = 10_000) {
   const network: Network = createNetwork(machines)
   closing.push(() => network.remove())
   const provider = startProvider(network.address, closing)
@@ -83,15 +93,11 @@ export async function startCell(machines: number, closing: Closing) {
   closing.push(() => postgres.dropDatabase(database))
   const valkey = await startValkey()
   closing.push(valkey.stop)
-  const reachable = (address: string) => {
-    const url = new URL(address)
-    const port = network.relay(Number(url.port))
-    return Object.assign(url, { host: `${network.address}:${port}` }).href
-  }
+  const through = (relay: Relay, address: string) =>
+    Object.assign(new URL(address), { host: `${network.address}:${relay.port}` }).href
   const config = {
     sandbox: false,
     ledger: { durable: true },
-    valkey: { url: reachable(valkey.url), timeout_ms: 10_000 },
     limits: { store: 'valkey' },
     providers: { v: { base_url: provider.url, key: 'key' } },
     models: { 'v/m': { prices: { input: 0, output: 1_000_000 } } },
@@ -103,9 +109,19 @@ export async function startCell(machines: number, closing: Closing) {
     admin_tokens: { root: { secret: CELL_ADMIN, role: 'owner' } },
   }
   const gateways: CellGateway[] = []
-  for (const machine of network.machines)
-    gateways.push(await startGateway({ machine, config, database: reachable(database), closing }))
-  const port = network.relay(0) // a free one: nobody connects to it
+  for (const machine of network.machines) {
+    const links = { postgres: network.relay(Number(new URL(database).port)), valkey: network.relay(valkey.port) }
+    gateways.push(
+      await startGateway({
+        machine,
+        config: { ...config, valkey: { url: through(links.valkey, valkey.url), timeout_ms } },
+        database: through(links.postgres, database),
+        links,
+        closing,
+      }),
+    )
+  }
+  const { port } = network.relay(0) // a free one: nobody connects to it
   const proxy = await startNginx(
     `upstream gatehouse { ${gateways.map(({ machine }) => `server ${machine.address}:${PORT} fail_timeout=1s;`).join(' ')} }
      server {

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listenForRelay } from './relay.ts'
+import { listenForRelay, type Relay } from './relay.ts'
 
 const IP = Bun.which('ip', { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` })
 /** At most 15 characters name a link: the number of the process makes the names its own. */
@@ -24,8 +24,8 @@ export type Network = {
   /** The address of this machine in the network. */
   address: string
   machines: Machine[]
-  /** A port of `address` that passes bytes to a port of loopback. */
-  relay(port: number): number
+  /** A port of `address` that passes bytes to a port of loopback, and can be cut. */
+  relay(port: number): Relay
   remove(): Promise<void>
 }
 
@@ -71,14 +71,14 @@ export function createNetwork(count: number): Network {
   ip('addr', 'add', `${address}/24`, 'dev', bridge)
   ip('link', 'set', bridge, 'up')
   const machines = names.map((name, index) => createMachine({ name, bridge, directory, host: 11 + index }))
-  const relays: { stop(force?: boolean): void }[] = []
+  const relays: Relay[] = []
   return {
     address,
     machines,
     relay(port) {
       const relay = listenForRelay(address, port)
       relays.push(relay)
-      return relay.port
+      return relay
     },
     async remove() {
       for (const relay of relays) relay.stop(true)

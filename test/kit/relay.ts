@@ -1,6 +1,8 @@
 /** A port that passes bytes to a port of loopback, and can be cut: then bytes and ends wait, as in a network that lost its link. */
 type Peer = { other?: Bun.Socket<Peer>; waiting: Buffer[] }
 
+export type Relay = ReturnType<typeof listenForRelay>
+
 /** Bytes wait in memory while the other side does not take them: a test sends few. */
 export function listenForRelay(hostname: string, port: number) {
   let isCut = false
