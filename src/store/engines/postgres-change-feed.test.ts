@@ -7,7 +7,10 @@ import { listenForRelay } from '../../../test/kit/relay.ts'
 import type { Tables } from '../tables.ts'
 import { createChangeFeed } from './postgres-change-feed.ts'
 
-it('is lost once a statement is not answered in time, and another connection brings what changes after it', async () => {
+it.each([
+  ['after it listened', 'a statement'],
+  ['before it listens', '`listen`'],
+])('is lost when it is cut off %s and %s is not answered in time; another one brings what changes', async (when) => {
   const postgres = await startPostgres()
   const url = await postgres.createDatabase()
   const relay = listenForRelay('127.0.0.1', Number(new URL(url).port))
@@ -18,6 +21,13 @@ it('is lost once a statement is not answered in time, and another connection bri
   const connect = () => {
     const client = new Client({ connectionString: clients.length === 0 ? through.href : url })
     clients.push(client)
+    const connected = client.connect.bind(client)
+    if (when === 'before it listens' && clients.length === 1)
+      client.connect = async () => {
+        const known = await connected()
+        relay.cut()
+        return known
+      }
     return client
   }
   const feed = createChangeFeed({ db, connect, pulse_ms: 300 })
@@ -29,8 +39,10 @@ it('is lost once a statement is not answered in time, and another connection bri
       await sql`select pg_notify('gatehouse_tasks', ${`another SUCCESS ${task_id}`})`.execute(db)
   }
   try {
-    await arrives('task_before')
-    relay.cut()
+    if (when === 'after it listened') {
+      await arrives('task_before')
+      relay.cut()
+    }
     await arrives('task_after')
     expect(clients.length).toBeGreaterThan(1)
   } finally {

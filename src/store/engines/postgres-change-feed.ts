@@ -97,26 +97,24 @@ function createListener(
     }
     current.on('error', lost).on('end', lost)
     current.on('notification', ({ payload }) => onMessage(payload ?? ''))
+    let isAnswered = false
+    const ask = async (statement: string) => {
+      isAnswered = false
+      await current.query(statement)
+      isAnswered = true
+    }
     try {
       await current.connect()
-      await current.query(`listen ${CHANNEL}`)
-      wait = FIRST_RETRY_MILLISECONDS
-      let isAnswered = true
       const pulse = setInterval(() => {
-        if (client === current && isAnswered) {
-          isAnswered = false
-          current.query('select 1').then(
-            () => (isAnswered = true),
-            () => undefined,
-          )
-          return
-        }
+        if (client === current && isAnswered) return void ask('select 1').catch(() => undefined)
         clearInterval(pulse)
         if (client !== current) return
         lost()
         void current.end().catch(() => undefined)
       }, pulse_ms)
       pulse.unref()
+      await ask(`listen ${CHANNEL}`)
+      wait = FIRST_RETRY_MILLISECONDS
     } catch {
       lost()
       await current.end().catch(() => undefined)

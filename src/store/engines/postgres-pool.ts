@@ -4,6 +4,8 @@ import { Pool, type PoolClient, type PoolConfig } from 'pg'
 
 /** Every statement of the gateway is short. After this time the connection is closed and the call fails. */
 const QUERY_MILLISECONDS = 5_000
+/** The wait for a new connection while the server is down: the system repeats a lost packet later and later. */
+const TRIAL_MILLISECONDS = 500
 
 /** A lost connection makes the calls that use it fail; without these listeners it would end the process. */
 export function poolOf(config: PoolConfig): Pool {
@@ -28,11 +30,25 @@ export function createTimedPool(config: PoolConfig): PostgresPool {
     if (is_trial && is_tried) throw new Error('PostgreSQL does not respond.')
     is_tried = is_trial
     try {
-      return timed(await pool.connect(), is_trial)
+      return timed(await (is_trial ? tryToConnect() : pool.connect()), is_trial)
     } catch (error) {
       if (is_trial) is_tried = false
       throw error
     }
+  }
+
+  /** An attempt that takes longer goes on, and leaves its connection to the next one. */
+  async function tryToConnect(): Promise<PoolClient> {
+    const late = Promise.withResolvers<never>()
+    const connected = pool.connect()
+    const timer = setTimeout(() => {
+      late.reject(new Error('PostgreSQL does not respond.'))
+      connected.then(
+        (client) => client.release(),
+        () => undefined,
+      )
+    }, TRIAL_MILLISECONDS)
+    return Promise.race([connected, late.promise]).finally(() => clearTimeout(timer))
   }
 
   function timed(client: PoolClient, is_trial: boolean): PostgresPoolClient {

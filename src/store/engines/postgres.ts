@@ -13,6 +13,8 @@ import { createTimedPool, poolOf } from './postgres-pool.ts'
 /** A server allows 100 by default; several gateways and the operator's tools share them. */
 const MAX_CONNECTIONS = 10
 const CONNECT_MILLISECONDS = 10_000
+/** Below the 4 minutes after which load balancers forget a silent connection; the system's own value is two hours. */
+const KEEP_ALIVE_MILLISECONDS = 60_000
 /** Once the gateway runs: also the longest wait for a free connection. */
 const RUNNING_CONNECT_MILLISECONDS = 5_000
 /**
@@ -101,6 +103,7 @@ export function parseAddress(url: string): Address {
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MILLISECONDS,
     application_name: 'gatehouse',
     types: NUMBERS,
   }
