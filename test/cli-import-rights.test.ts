@@ -284,7 +284,7 @@ describe('an import', () => {
     expect(lineOf(report, 'LiteLLM_VerificationToken[tiered]')?.why).toContain('dump LiteLLM_BudgetTable too')
   })
 
-  test('lets a token of the group auto call the models of the group of its user', async () => {
+  test('lets a token of the group auto call the models of the groups that its user may use', async () => {
     using directory = importDirectory()
     const channel = { type: 1, status: 1, key: 'sk-x', priority: 0, weight: 0 }
     const channels = [
@@ -301,5 +301,17 @@ describe('an import', () => {
     const report = await directory.report(['new-api', 'new.json'])
     expect((await tokensOf(directory.path)).get('auto')).toEqual({ models: ['gpt-4o-mini'], disabled: false })
     expect(report.lines.filter(({ from }) => from === 'tokens[nobody]')).toMatchObject([{ outcome: 'dropped' }])
+    const autoOf = async (options: object[]) => {
+      writeFileSync(join(directory.path, 'new.json'), JSON.stringify({ channels, users, tokens, options }))
+      await directory.report(['new-api', 'new.json'])
+      return (await tokensOf(directory.path)).get('auto')
+    }
+    // What New API has where nothing was set.
+    expect(await autoOf([])).toEqual({ models: ['gpt-4o'], disabled: false })
+    const auto = { key: 'AutoGroups', value: '["vip","default","staff"]' }
+    expect((await autoOf([auto]))?.models).toEqual(['*'])
+    const usable = { key: 'UserUsableGroups', value: '{"staff":""}' }
+    expect((await autoOf([auto, usable]))?.models).toEqual(['gpt-4o-mini']) // his own group is usable
+    expect((await autoOf([{ ...auto, value: '[]' }]))?.disabled).toBe(true)
   })
 })

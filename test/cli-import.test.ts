@@ -98,6 +98,40 @@ describe('gatehouse import litellm', () => {
     expect(() => written()).toThrow()
   })
 
+  test('drops values that are not valid here, says so, and carries the rest', async () => {
+    const source = write(
+      'odd.yaml',
+      `model_list:
+  - model_name: team/gpt.5
+    litellm_params: { model: openai/gpt-5, timeout: 0, weight: 2 }
+  - model_name: team/gpt.5
+    litellm_params: { model: openai/gpt-5-mini, stream_timeout: 0, timeout: 20, weight: -1 }
+litellm_settings: { max_budget: 5, budget_duration: 30d }
+general_settings: { global_max_parallel_requests: -1 }
+`,
+    )
+    const report = await importOf('litellm', source)
+    await expectValid(report)
+    const dropped = report.lines.filter(({ why }) => why?.startsWith('value not accepted: '))
+    expect(dropped.map(({ outcome, from, to }) => [outcome, from, to])).toEqual([
+      ['dropped', 'general_settings.global_max_parallel_requests', undefined],
+      ['dropped', 'models."team/gpt.5".targets[0].timeouts.total_seconds', undefined],
+      ['dropped', 'models."team/gpt.5".targets[1].weight', undefined],
+      ['dropped', 'models."team/gpt.5".targets[1].timeouts.first_byte_seconds', undefined],
+    ])
+    expect(parseYaml(written())).toMatchObject({
+      budgets: [{ amount: 5, window: 'month' }],
+      models: {
+        'team/gpt.5': {
+          targets: [
+            { model: 'gpt-5', weight: 2 },
+            { model: 'gpt-5-mini', timeouts: { total_seconds: 20 } },
+          ],
+        },
+      },
+    })
+  })
+
   test('reads fallbacks, aliases, tags, prices, budgets and timeouts', async () => {
     const source = write(
       'config.yaml',

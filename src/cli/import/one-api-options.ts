@@ -1,4 +1,4 @@
-/** Reads the options of One API and of New API: how much quota a dollar is, and which of the others are not carried. */
+/** Reads the options of One API and of New API: how much quota a dollar is, the groups of auto, and what is not carried. */
 import { type Draft, membersOf } from './imported.ts'
 import type { Row } from './sql-dump.ts'
 
@@ -17,17 +17,25 @@ const OPTIONS: Record<string, string> = {
   AudioCompletionRatio: PRICES,
   GroupRatio: GROUPS,
   GroupGroupRatio: GROUPS,
-  AutoGroups: 'a group is a list of models of a token',
   RetryTimes: 'set models.<id>.routing.tries',
   ModelRequestRateLimitCount: 'set rate_limits of projects and tokens',
   ModelRequestRateLimitGroup: 'set rate_limits of projects and tokens',
 }
 
-/** How much quota a dollar is. Only changed options have a row. */
-export function readOptions(draft: Draft, rows: readonly Row[]): number {
+type Options = {
+  /** How much quota a dollar is. */
+  perDollar: number
+  /** The groups that New API tries for a token of the group auto, by the group of its user. */
+  autoGroups(own: string): string[]
+}
+
+/** Only changed options have a row; the others have the values of New API. Without rows, or where that of AutoGroups is null, auto is the group of the user. */
+export function readOptions(draft: Draft, rows: readonly Row[] | undefined): Options {
   let perDollar = USUAL_QUOTA
+  let auto: string[] | undefined = rows && ['default']
+  let usable = ['default', 'vip']
   const others: string[] = []
-  for (const row of rows) {
+  for (const row of rows ?? []) {
     const name = String(row.key).slice(0, 80)
     const path = `options[${name}]`
     if (name === 'QuotaPerUnit') {
@@ -36,11 +44,16 @@ export function readOptions(draft: Draft, rows: readonly Row[]): number {
       // With another one every amount would be wrong.
       else throw new Error(`${path}: it must be a number above 0`)
       draft.mapped(path, `${perDollar} of quota are a dollar`)
-    } else if (Object.hasOwn(OPTIONS, name)) {
+    } else if (name === 'AutoGroups') auto = row.value === null ? undefined : membersOf(draft, row, path).list('value')
+    else if (name === 'UserUsableGroups') usable = Object.keys(membersOf(draft, row, path).record('value') ?? {})
+    else if (Object.hasOwn(OPTIONS, name)) {
       if (row.value !== null && row.value !== '' && row.value !== '{}') draft.dropped(path, OPTIONS[name] ?? '')
     } else others.push(name)
   }
   if (others.length > 0)
     draft.dropped(`options: ${others.join(', ').slice(0, 2_000)}`, 'settings of its server and of its console')
-  return perDollar
+  return {
+    perDollar,
+    autoGroups: (own) => auto?.filter((group) => group === own || usable.includes(group)) ?? [own],
+  }
 }

@@ -61,7 +61,7 @@ const MOST_KEYS = 100
 const MOST_MODELS = 1_000
 
 export function readOneApi(draft: Draft, tables: Tables): void {
-  const perDollar = readOptions(draft, tables.get('options') ?? [])
+  const { perDollar, autoGroups } = readOptions(draft, tables.get('options'))
   const groups = readChannels(draft, tables.get('channels') ?? [])
   const tokens = (tables.get('tokens') ?? []).filter((row) => {
     if (!isDeleted(row)) return true
@@ -71,7 +71,8 @@ export function readOneApi(draft: Draft, tables: Tables): void {
   const users = new Map((tables.get('users') ?? []).map((row) => [String(row.id), row]))
   const owners = new Set(tokens.map(({ user_id }) => String(user_id)))
   for (const [id, row] of users) readUser(draft, { row, hasTokens: owners.has(id) && !isDeleted(row), perDollar })
-  for (const row of tokens) readToken(draft, { row, user: users.get(String(row.user_id)), groups, perDollar })
+  for (const row of tokens)
+    readToken(draft, { row, user: users.get(String(row.user_id)), groups, perDollar, autoGroups })
 }
 
 /** MySQL writes null as \\N in a file. */
@@ -212,9 +213,9 @@ function readUser(draft: Draft, { row, hasTokens, perDollar }: UserParts): undef
   members.rest(USER)
 }
 
-type TokenParts = { row: Row; user: Row | undefined; groups: Groups; perDollar: number }
+type TokenParts = { row: Row; user: Row | undefined; groups: Groups } & ReturnType<typeof readOptions>
 
-function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): undefined {
+function readToken(draft: Draft, { row, user, groups, perDollar, autoGroups }: TokenParts): undefined {
   const name = nameOf(row)
   const members = membersOf(draft, row, `tokens[${name}]`)
   const external_id = idOf(row)
@@ -231,16 +232,16 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
     return draft.dropped(members.path, 'it has expired')
   }
   const given = members.text('group')
-  // New API tries the groups that a user may use; his own is one of them.
-  const group = given === undefined || given === 'auto' ? String(user.group || 'default') : given
+  const own = String(user.group || 'default')
+  const isAuto = given === 'auto' && draft.source === 'new-api'
+  const tried = isAuto ? autoGroups(own) : [given === undefined || given === 'auto' ? own : given]
   const to = `token ${name}`
-  const models = modelsOf(draft, members, { group, groups, to })
+  const models = modelsOf(draft, members, { tried, groups, to })
   if (models?.length === 0) {
     draft.listed?.set(external_id, false)
     return draft.dropped(members.path, 'it may call no model')
   }
-  if (given === 'auto' && draft.source === 'new-api')
-    draft.changed(members.at('group'), `${to}.models`, `the group auto is that of its user, "${group}"`)
+  if (isAuto) draft.changed(members.at('group'), `${to}.models`, `the group auto is ${tried.join(', ')}`)
   // Clients send it with this prefix, which is not stored.
   draft.mapped(members.path, `${to}, with its key`)
   for (const known of ['id', 'user_id', 'name']) members.take(known)
@@ -269,17 +270,21 @@ function readToken(draft: Draft, { row, user, groups, perDollar }: TokenParts): 
   members.rest(TOKEN)
 }
 
-type ModelParts = { group: string; groups: Groups; to: string }
+type ModelParts = { tried: string[]; groups: Groups; to: string }
 
-/** Those of its group, and of its own list; undefined: all. Empty: none. */
-function modelsOf(draft: Draft, members: Members, { group, groups, to }: ModelParts): string[] | undefined {
+/** Those of its groups, and of its own list; undefined: all. Empty: none. */
+function modelsOf(draft: Draft, members: Members, { tried, groups, to }: ModelParts): string[] | undefined {
   const isLimited = draft.source === 'one-api' || members.flag('model_limits_enabled')
   const place = draft.source === 'one-api' ? 'models' : 'model_limits'
   const listed = members.list(place)
-  const ofGroup = groups.of(group)
+  const ofGroup = new Set(tried.flatMap((group) => [...groups.of(group)]))
   const isWhole = ofGroup.size === groups.all.size
   if (!isWhole)
-    draft.changed(members.at('group'), `${to}.models`, `a group is a list of models; "${group}" has ${ofGroup.size}`)
+    draft.changed(
+      members.at('group'),
+      `${to}.models`,
+      `a group is a list of models; "${tried.join(', ')}" has ${ofGroup.size}`,
+    )
   // New API calls no model for a token whose list is on and empty.
   if (draft.source === 'new-api' && isLimited && listed.length === 0) return []
   if (!isLimited || (listed.length === 0 && !members.isUnreadable(place)))

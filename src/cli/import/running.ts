@@ -284,7 +284,10 @@ async function readNewApi(running: Running): Promise<Tables> {
 async function optionsOf({ call, draft }: Running): Promise<Row[]> {
   draft.dropped('/api/option/', 'its prices and ratios are not read; import its database')
   const status = bodyOf(bodyOf(await call('/api/status')).data)
-  return [{ key: 'QuotaPerUnit', value: status.quota_per_unit }]
+  return [
+    { key: 'QuotaPerUnit', value: status.quota_per_unit },
+    { key: 'AutoGroups', value: null },
+  ]
 }
 
 /** Newer versions list keys with asterisks, and show them to their owner only. */

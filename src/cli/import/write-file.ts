@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { ConfigError } from '../../config/check/problem.ts'
+import { ConfigError, type ConfigProblem } from '../../config/check/problem.ts'
 import { type Change, editYaml, type Tree } from '../../config/edit/edit-yaml.ts'
 import { readEnvironment } from '../../config/load/environment.ts'
 import { DEFAULT_FILE, loadConfig, readTextFile } from '../../config/load/load.ts'
@@ -44,8 +44,53 @@ export function presentFile(given: Arguments, { cwd, environment }: Terminal): P
   return { path, text, tree: parseYamlPlainly(text ?? '').value, flags }
 }
 
-/** Throws an Error where the file would be invalid; nothing is written. */
+/** Leaves out what is not valid here, and reports it. Throws an Error where the file would be invalid without it; nothing is written. */
 export function planFile(draft: Draft, present: PresentFile, terminal: Terminal): FilePlan {
+  for (;;) {
+    try {
+      return planWhole(draft, present, terminal)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      if (error.problems.filter((problem) => leaveOut(draft, problem)).length === 0)
+        throw new Error(`With this import ${present.path} would be invalid, so nothing was changed:\n${error.message}`)
+    }
+  }
+}
+
+/** A step of `models."acme/v1.5".targets[0]`. */
+const STEP = /"((?:[^"\\]|\\.)*)"|([^.[\]"]+)/g
+
+/** Whether there was something to leave out. */
+function leaveOut(draft: Draft, { path, message }: ConfigProblem): boolean {
+  const steps = [...path.matchAll(STEP)].map(([step, quoted]) =>
+    quoted === undefined ? step : String(JSON.parse(step)),
+  )
+  const [first, ...rest] = steps
+  const isLeftOut =
+    first === 'providers' || first === 'models' ? removeAt(draft[first], rest) : removeAt(draft.settings, steps)
+  if (!isLeftOut) return false
+  const why = `value not accepted: ${message}`
+  const line = draft.lines.find(({ to }) => to === path)
+  if (line) Object.assign(line, { outcome: 'dropped', to: undefined, why })
+  else draft.dropped(path, why)
+  return true
+}
+
+/** Removes the innermost part of this path that is there. */
+function removeAt(place: unknown, [step, ...rest]: string[]): boolean {
+  if (step === undefined) return false
+  const isList = Array.isArray(place)
+  const value =
+    place instanceof Map ? place.get(step) : isList || isRecord(place) ? own(place as Tree, step) : undefined
+  if (value === undefined) return false
+  if (removeAt(value, rest)) return true
+  if (place instanceof Map) return place.delete(step)
+  if (isList) place.splice(Number(step), 1)
+  else delete (place as Tree)[step]
+  return true
+}
+
+function planWhole(draft: Draft, present: PresentFile, terminal: Terminal): FilePlan {
   const { cwd } = terminal
   const { path, text: before, tree: root, flags } = present
   const changes: Change[] = []
@@ -66,15 +111,10 @@ export function planFile(draft: Draft, present: PresentFile, terminal: Terminal)
   if (text === (before ?? '')) return { path, before, text, kept, problems: [] }
   // Variables that are not set yet are no problem of the file.
   const environment = { ...valuesFor(draft, text), ...terminal.environment }
-  try {
-    const load = { environment, cwd, flags, vendors: knownVendors(environment), readFile: () => text }
-    const config = loadConfig(load)
-    const { problems } = checkProviders(config, environment, providerFactory(config, environment))
-    return { path, before, text, kept, problems }
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    throw new Error(`With this import ${path} would be invalid, so nothing was changed:\n${error.message}`)
-  }
+  const load = { environment, cwd, flags, vendors: knownVendors(environment), readFile: () => text }
+  const config = loadConfig(load)
+  const { problems } = checkProviders(config, environment, providerFactory(config, environment))
+  return { path, before, text, kept, problems }
 }
 
 /** Only what this import has made is a reference: a `${NAME}` or `${file:path}` in a text of the source would send a secret of this machine. */
