@@ -127,7 +127,7 @@ export function addedUsage(one: Usage, other: Usage): Usage {
   })
 }
 
-/** The parts of the two totals are absent where the provider does not report them. */
+/** The parts of the two totals are absent where nothing was used of them, or the provider does not report them. */
 export type Units = {
   /** All input: read from a cache, written to one, audio and images included. */
   input_tokens: number
@@ -222,6 +222,9 @@ export function boundedUnits(units: Units): Units {
   } satisfies Required<Record<keyof Units, unknown>>
 }
 
+/** A part that was not used is absent: it would be written three times for each call. */
+const used = (count: number): number | undefined => count || undefined
+
 /** The units of a served chat call. `service_tier`: as the client requested it. */
 export function unitsOfUsage(usage: Usage, service_tier?: string): Units {
   const { prompt_tokens_details: input, completion_tokens_details: output } = usage
@@ -229,12 +232,12 @@ export function unitsOfUsage(usage: Usage, service_tier?: string): Units {
   return {
     input_tokens: usage.prompt_tokens,
     output_tokens: usage.completion_tokens,
-    cached_tokens: input.cached_tokens,
-    cache_write_tokens: Math.max(0, (input.cache_write_tokens ?? 0) - written_1h),
-    cache_write_1h_tokens: written_1h,
-    input_audio_tokens: input.audio_tokens,
-    output_audio_tokens: output.audio_tokens,
-    reasoning_tokens: output.reasoning_tokens,
+    cached_tokens: used(input.cached_tokens),
+    cache_write_tokens: used(Math.max(0, (input.cache_write_tokens ?? 0) - written_1h)),
+    cache_write_1h_tokens: used(written_1h),
+    input_audio_tokens: used(input.audio_tokens),
+    output_audio_tokens: used(output.audio_tokens),
+    reasoning_tokens: used(output.reasoning_tokens),
     requests: 1,
     service_tier,
     estimated: usage.estimated,
