@@ -64,6 +64,10 @@ describeInBrowser('the configuration in the console', () => {
     await page.getByRole('region', { name: 'Changes' }).getByText('tokens.rate_limits.requests_per_minute').waitFor()
     expect(await axeFaults(page)).toEqual([])
     await page.getByRole('button', { name: 'Apply' }).click()
+    let reads = 0
+    page.on('request', (request) => {
+      if (request.url().endsWith('/config/text')) reads++
+    })
     await page.getByRole('button', { name: 'Apply it' }).click()
     await page
       .locator('.toasts')
@@ -73,6 +77,8 @@ describeInBrowser('the configuration in the console', () => {
     expect(written).toBe(
       `${TEXT.replace('# of the team', '# of both teams')}tokens: { rate_limits: { requests_per_minute: 60 } }\n`,
     )
+    // Once at once, and again after a gateway has applied the file.
+    await expectSoon(async () => reads > 1, true)
     const history = await opened.open('/config/history')
     await expectSoon(() => history.locator('main').textContent(), expect.stringContaining('requests_per_minute'))
     expect(await history.content()).not.toContain(SECRET)
@@ -179,6 +185,29 @@ describeInBrowser('the configuration in the console', () => {
     await page.getByRole('button', { name: 'Discard mine and take the new file' }).click()
     await expectSoon(() => editor.inputValue(), expect.not.stringContaining('keep_alive_seconds: 43'))
     expect(await changed.count()).toBe(0)
+  })
+
+  it('gives the masks of a draft the numbers of the new file', async () => {
+    const before = readFileSync(file, 'utf8')
+    const page = await opened.open('/config/edit', { allowed: /412|400/ })
+    const editor = page.getByRole('textbox', { name: file })
+    const draft = `${await editor.inputValue()}server: { keep_alive_seconds: 44 }\n`
+    const compareWithNew = () => page.getByRole('button', { name: 'Compare with the new file' }).click()
+    await editor.fill(`${draft}server: [`)
+    writeFileSync(
+      file,
+      before.replace('  acme:', `  aaa: { base_url: 'http://127.0.0.1:9/v1', key: sk-of-another-01 }\n  acme:`),
+    )
+    await page.getByRole('button', { name: 'Check and compare' }).click()
+    await compareWithNew()
+    await page.getByText('not valid YAML').waitFor()
+    await editor.fill(draft)
+    await compareWithNew()
+    const changes = page.getByRole('region', { name: 'Changes' })
+    await changes.getByText('server.keep_alive_seconds').waitFor()
+    expect(await editor.inputValue()).toContain("key: '***2'")
+    expect(await changes.textContent()).not.toContain('acme')
+    writeFileSync(file, before)
   })
 
   it('offers earlier configurations where the file is broken, and forgets the earlier one when it is discarded', async () => {

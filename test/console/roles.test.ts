@@ -43,7 +43,8 @@ describeInBrowser('what each role can do', () => {
     const store_url = `sqlite:${join(tmpdir(), `gatehouse-roles-${process.pid}-${crypto.randomUUID()}.db`)}`
     const admin = { ...DEFAULT_ADMIN, requests_per_minute: 1_000_000 }
     const prices = { input: 1, output: 4 }
-    const settings = { admin, models: { 'sandbox/general': { prices } } }
+    const guards = { words: { kind: 'patterns' as const, patterns: ['falcon'], action: 'block' as const } }
+    const settings = { admin, guards, models: { 'sandbox/general': { prices } } }
     // The project first: what the store is given below belongs to it.
     opened = await openConsole(settings, { store_url })
     const project = await opened.admin<{ project_id: string }>('/projects', { json: { name: 'team' } })
@@ -115,9 +116,11 @@ async function callDirectly([method, path]: [string, string]): Promise<number> {
   return (await fetch(path, { method, headers, ...body })).status
 }
 
-/** A request, a webhook, a task in each state, a batch and a file. */
+/** A request, a webhook, a task in each state, a batch, a file, and a tool that is not approved. */
 async function addTo(url: string, project_id: string, token_id: string): Promise<Record<string, string>> {
   const store = await openStore({ url })
+  for (const hash of ['one', 'other'])
+    await store.mcpTools.see([{ server: 'tools', tool: 'search', hash, definition: '{}', seen_at: NOW }], undefined)
   const row_id = await store.requestLog.reserve(1)
   await store.requestLog.append([
     requestRow({ row_id, at_ms: NOW * 1000, project_id, token_id, model: 'sandbox/general' }),

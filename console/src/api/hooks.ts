@@ -116,6 +116,8 @@ export function useApiAll<E extends ListEndpoint>(
 type ActOptions<E extends Endpoint> = {
   /** The start of endpoints whose data the act changes, such as `GET /admin/v1/tokens`; `$`: only that one. */
   changes?: string[]
+  /** Whether the gateway takes the change over by itself, within seconds: the data is read again then. */
+  isLate?: true
   /** Shown when it is done. */
   done?: string | ((response: Api[E]['response']) => string)
   onDone?(response: Api[E]['response']): void
@@ -123,16 +125,22 @@ type ActOptions<E extends Endpoint> = {
   showsError?: boolean
 }
 
+const LATE_MILLISECONDS = [1_500, 3_000, 6_000]
+
 /** An act of a person, which changes something. Its error is shown, unless the page does that itself. */
 export function useAct<E extends Endpoint>(
   endpoint: E,
-  { changes = [], done, onDone, showsError }: ActOptions<E> = {},
+  { changes = [], isLate, done, onDone, showsError }: ActOptions<E> = {},
 ) {
   const client = useQueryClient()
   return useMutation({
     mutationFn: (options: CallOptions<E>) => call(endpoint, options as CallOptions<E> & { signal?: AbortSignal }),
     onSuccess: (response) => {
-      for (const change of changes) invalidate(client, change)
+      const readAgain = () => {
+        for (const change of changes) invalidate(client, change)
+      }
+      readAgain()
+      if (isLate) for (const ms of LATE_MILLISECONDS) setTimeout(readAgain, ms)
       if (done) notify(typeof done === 'function' ? done(response) : done)
       onDone?.(response)
     },

@@ -565,6 +565,10 @@ export type Diagnostics = {
   metrics: string | null
 }
 
+export type EditedConfiguration = {
+  text: string
+}
+
 export type EndUserLimits = {
   rate_limits?: {
   requests_per_second?: number | undefined
@@ -2248,6 +2252,18 @@ export type Api = {
     body: undefined
     response: SettingList
   }
+  'POST /admin/v1/config/text': {
+    params: {}
+    query: {}
+    body: EditedConfiguration
+    response: ConfigurationText
+  }
+  'GET /admin/v1/config/text': {
+    params: {}
+    query: {}
+    body: undefined
+    response: ConfigurationText
+  }
   'POST /admin/v1/config/validate': {
     params: {}
     query: {}
@@ -2271,12 +2287,6 @@ export type Api = {
     query: {}
     body: undefined
     response: ConfigurationSchema
-  }
-  'GET /admin/v1/config/text': {
-    params: {}
-    query: {}
-    body: undefined
-    response: ConfigurationText
   }
   'GET /admin/v1/config/history': {
     params: {}

@@ -14,7 +14,7 @@ export type ConfigTextParts = { configVersions: Pick<ConfigVersionStore, 'page' 
 
 const MASKS =
   'What may be a secret is a mask such as `***1`; references such as `${ACME_KEY}` and comments are as in the file.'
-const ConfigText = Type.Object(
+export const ConfigText = Type.Object(
   {
     file: Type.String(),
     text: Type.Union([Type.String(), Type.Null()], { description: 'null: there is no file, or it is not valid YAML.' }),

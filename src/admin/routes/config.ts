@@ -6,8 +6,9 @@ import type { ConfigSource } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { MAX_TEXT, presentText } from '../config-history.ts'
+import { MAX_TEXT, masking, presentText } from '../config-history.ts'
 import { type ApplyParts, configApply, withProblems } from './config-apply.ts'
+import { ConfigText } from './config-text.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
@@ -20,12 +21,11 @@ export type ConfigRouteParts = BodyParts &
     settingsOf: SettingsOf
   }
 
-/** Loaded with the first text, so that a start does not load the parser of YAML. */
-const masking = () => require('../../config/edit/masked-text.ts') as typeof import('../../config/edit/masked-text.ts')
-
+const text = Type.String({ maxLength: MAX_TEXT, description: 'The whole text of the file, YAML.' })
+const EditedText = Type.Object({ text }, { additionalProperties: false, title: 'EditedConfiguration' })
 const Text = Type.Object(
   {
-    text: Type.String({ maxLength: MAX_TEXT, description: 'The whole text of the file, YAML.' }),
+    text,
     base: Type.Optional(
       Type.String({
         description:
@@ -81,6 +81,7 @@ export const createSettingsOf =
 export function configRoutes({ source, configByApi, settingsOf, audit, history, ...parts }: ConfigRouteParts): Route[] {
   const apply = configApply({ source, audit, history })
   const readBody = bodyReader(Text, parts)
+  const readEdited = bodyReader(EditedText, parts)
 
   /** Throws permission_denied where the configuration in force does not allow it. */
   async function read(context: Context, action: 'validate' | 'apply') {
@@ -139,6 +140,18 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
     }
   }
 
+  async function rebase(context: Context): Promise<Response> {
+    const { text } = await readEdited(context)
+    const { masked, version } = presentText(source.path)
+    if (!masking().maskText(text)) {
+      throw new GatewayError('invalid_value', 'The text is not valid YAML: its masks cannot be read.', {
+        param: 'text',
+      })
+    }
+    const renumbered = masking().renumberMasks(text, masked?.values ?? [])
+    return Response.json({ file: source.path, text: renumbered, version })
+  }
+
   /** Throws invalid_value with the first problems of the text. */
   async function proposed<Result>(
     context: Context,
@@ -161,6 +174,16 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       response: listSchema(SettingSchema, 'SettingList'),
       errors: ['invalid_value'],
       handle: list,
+    }),
+    adminRoute(['POST', `${ROOT}/text`, 'own'], {
+      summary: 'Continue an edited text on the present file',
+      description:
+        'For a text whose file has changed since: each mask gets the number of the present value at its place, `***99999` where there is none.',
+      request: EditedText,
+      response: ConfigText,
+      errors: [...BODY_ERRORS],
+      example: { text: 'sandbox: true\n' },
+      handle: rebase,
     }),
     adminRoute(['POST', `${ROOT}/validate`, 'own'], {
       summary: 'Validate a configuration',

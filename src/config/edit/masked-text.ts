@@ -42,7 +42,10 @@ export function maskText(text: string): { text: string; values: MaskedValue[] } 
 export const hasMasks = (text: string): boolean =>
   text.includes(MASKED) && (leavesOf(text)?.some(({ node }) => maskOf(node) !== undefined) ?? false)
 
-/** An earlier text whose masks have the numbers of the present values with the same names on their paths. */
+/**
+ * A text made of an earlier file, whose masks have the numbers of the present values with the same names on their paths.
+ * As it is where it is not YAML.
+ */
 export function renumberMasks(text: string, values: readonly MaskedValue[]): string {
   const numbers = new Map(values.map(({ identity }, index) => [identity, index + 1]))
   numbers.delete(undefined)

@@ -76,18 +76,18 @@ export const ACTS: readonly Act[] = [
   act('/playground', ['button', /^Send/], ['POST /playground/{path}', 'DELETE /playground/{path}'], CALLERS),
   act('/playground?kind=speech', ['button', /^Speak/], ['POST /playground/{path}'], CALLERS),
   act('/playground?kind=transcription', ['button', /^Transcribe/], ['POST /playground/{path}'], CALLERS),
+  act('/guards', ['button', /^Try it/], ['POST /guards/test'], OPERATORS),
+  act('/mcp', ['button', /^Connect to/], ['POST /mcp/servers/{server}/connect'], OPERATORS),
+  act('/mcp', ['button', /^Approve/], ['POST /mcp/tools/approve'], OPERATORS),
   act('/audit', ['button', /^Check integrity/], ['GET /audit/verify'], READERS),
-  act('/config', ['link', /^Edit/], ['POST /config/validate', 'POST /config/diff', 'POST /config/apply'], OWNER),
+  act('/config', ['link', /^Edit/], ['text', 'validate', 'diff', 'apply'].map((one) => `POST /config/${one}`), OWNER),
   act('/config', ['link', /^History/], ['GET /config/history/{version_id}'], OWNER),
 ]
 
 /** Routes that change something and have no control in the console, and why. */
 export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/logout': 'in the menu of the bar, for everybody',
-  'POST /admin/v1/mcp/servers/{server}/connect': 'beside each server that is not connected: mcp-guards.test.ts',
   'POST /admin/v1/mcp/connections': 'when the browser comes back from an authorization server: mcp-accounts.test.ts',
   'POST /admin/v1/mcp/connections/{server}': 'for a person of admin.oidc: mcp-accounts.test.ts',
   'DELETE /admin/v1/mcp/connections/{server}': 'for a person who is connected: mcp-accounts.test.ts',
-  'POST /admin/v1/mcp/tools/approve': 'beside each tool that is not approved: mcp-guards.test.ts',
-  'POST /admin/v1/guards/test': 'where a guard is configured: mcp-guards.test.ts',
 }

@@ -73,8 +73,10 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
   const schema = useApi('GET /admin/v1/config/schema', {}, { enabled: hasText })
   const check = useAct('POST /admin/v1/config/validate', { showsError: true })
   const compare = useAct('POST /admin/v1/config/diff', { showsError: true })
+  const renumber = useAct('POST /admin/v1/config/text', { showsError: true })
   const apply = useAct('POST /admin/v1/config/apply', {
     changes: ['GET /admin/v1/config', 'GET /admin/v1/providers', 'GET /admin/v1/models'],
+    isLate: true,
     done: ({ needs_restart }) =>
       needs_restart.length === 0 ? 'The configuration is in force' : 'Applied; some settings wait for the next start',
     onDone() {
@@ -87,6 +89,7 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
   })
   const edit = (changed: string) => {
     setText(changed)
+    renumber.reset()
     check.reset()
     compare.reset()
     apply.reset()
@@ -103,8 +106,7 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
     setText(present.text)
   }
   /** Compared only where it is valid. */
-  const review = async (version: string) => {
-    const body = { text, base: version }
+  const review = async (body: { text: string; base: string }) => {
     compare.reset()
     apply.reset()
     try {
@@ -115,9 +117,16 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
       reload()
     }
   }
-  const rebase = () => {
-    setBase(present)
-    void review(present.version)
+  /** The masks of the draft have the numbers of another file. */
+  const rebase = async () => {
+    try {
+      const renumbered = await renumber.mutateAsync({ body: { text } })
+      setText(renumbered.text ?? text)
+      setBase({ text: present.text, version: renumbered.version })
+      await review({ text: renumbered.text ?? text, base: renumbered.version })
+    } catch {
+      // The page shows it.
+    }
   }
   if (file.text === null && !isChanged)
     return (
@@ -135,7 +144,7 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
         <div className="config-changed" role="alert">
           <span>The file has changed since you began to edit it. Your text is still here.</span>
           <div className="row">
-            <Button size="small" onClick={rebase} isBusy={check.isPending || compare.isPending}>
+            <Button size="small" onClick={() => void rebase()} isBusy={renumber.isPending || check.isPending}>
               Compare with the new file
             </Button>
             {file.text !== null && (
@@ -147,11 +156,11 @@ function Editor({ file, restored, reload, onLeave }: EditorProps) {
         </div>
       )}
       <CodeArea label={file.file} value={text} schema={schema.data as Schema | undefined} onChange={edit} />
-      <FormError error={check.error ?? compare.error ?? (isAsking ? null : apply.error)} />
+      <FormError error={renumber.error ?? check.error ?? compare.error ?? (isAsking ? null : apply.error)} />
       <div className="row">
         <Button
           kind="primary"
-          onClick={() => void review(base.version)}
+          onClick={() => void review({ text, base: base.version })}
           isBusy={check.isPending || compare.isPending}
           disabled={!isChanged}
         >

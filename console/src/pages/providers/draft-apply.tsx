@@ -14,6 +14,7 @@ export function DraftApply({ draft, disabled, onDone }: { draft: ProviderDraft; 
   const compare = useAct('POST /admin/v1/provider-drafts/diff', { showsError: true })
   const apply = useAct('POST /admin/v1/provider-drafts/apply', {
     changes: ['GET /admin/v1/providers', 'GET /admin/v1/models', 'GET /admin/v1/config'],
+    isLate: true,
     done: ({ needs_restart }) =>
       needs_restart.length === 0 ? 'The configuration is written' : 'Written; some settings wait for the next start',
     onDone,
@@ -54,7 +55,7 @@ export function DraftApply({ draft, disabled, onDone }: { draft: ProviderDraft; 
                 Write it
               </Button>
               <span className="soft">
-                Into {difference.file}, with a backup beside it. The gateway applies it at once.
+                Into {difference.file}, with a backup beside it. The gateway applies it within seconds.
               </span>
             </div>
           )}
