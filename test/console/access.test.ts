@@ -55,6 +55,25 @@ describeInBrowser('tokens, projects and budgets in the console', () => {
     expect(await narrow.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true)
   })
 
+  it('are found by their ids with Ctrl-K', async () => {
+    const page = await opened.open('/')
+    await page.keyboard.press('Control+k')
+    const palette = page.getByRole('combobox', { name: /^Find/ })
+    for (const [id, name] of [
+      [shop, 'Shop'],
+      [token_id, 'till'],
+    ] as const) {
+      await palette.fill(id)
+      await page.getByRole('option', { name }).waitFor()
+    }
+  })
+
+  it('are named by a filter of requests that has their ids', async () => {
+    const page = await opened.open(`/requests?token=${token_id}&project=${shop}`)
+    await page.getByRole('button', { name: 'Token till', exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Project Shop', exact: true }).waitFor()
+  })
+
   it('makes a token by keyboard, and shows its secret once with a call that works', async () => {
     const page = await opened.open('/tokens')
     await button(page, 'New token').first().focus()

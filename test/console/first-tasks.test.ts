@@ -1,4 +1,4 @@
-/** First tasks of a new user by clicking alone: each takes at most ten clicks from the first page. */
+/** First tasks of a new user by clicking alone: each takes less than ten clicks from the first page. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import type { Locator, Page } from 'playwright-core'
 import { describeInBrowser } from './support/chromium.ts'
 import { openConsole, type TestConsole } from './support/console.ts'
 
-const MOST_CLICKS = 10
+const CLICKS = 10
 /** Calls of the token that runs away; others make one. */
 const MANY = 30
 
@@ -92,7 +92,7 @@ describeInBrowser('the first tasks of a new user', () => {
     expect(response.status).toBe(200)
     await user.click(page.getByRole('button', { name: 'I have copied it' }))
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+    expect(user.clicks()).toBeLessThan(CLICKS)
   })
 
   it('finds why a request failed', async () => {
@@ -106,7 +106,11 @@ describeInBrowser('the first tasks of a new user', () => {
       .getByText(/upstream_\w+/)
       .first()
       .waitFor()
-    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+    // The names that people know, not those of the API.
+    const details = await page.locator('.facts').allTextContents()
+    expect(details.join()).toContain('Tokenservice of Search team')
+    expect(details.join()).toContain('APIChat')
+    expect(user.clicks()).toBeLessThan(CLICKS)
   })
 
   it('reads what a team spent last week', async () => {
@@ -117,7 +121,7 @@ describeInBrowser('the first tasks of a new user', () => {
     await page.waitForURL('**range=7d*')
     const row = page.getByRole('row', { name: /Search team/ })
     await row.filter({ hasText: /\$0\.\d*[1-9]/ }).waitFor()
-    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+    expect(user.clicks()).toBeLessThan(CLICKS)
   })
 
   it('stops a token that runs away', async () => {
@@ -130,10 +134,12 @@ describeInBrowser('the first tasks of a new user', () => {
     await user.click(page.getByRole('button', { name: 'Revoke' }))
     const dialog = page.getByRole('alertdialog').or(page.getByRole('dialog'))
     await dialog.getByText(`${MANY} calls in the last 24 hours`).waitFor()
+    // The time of the last call is stored later than the calls.
+    expect(await dialog.textContent()).not.toContain('never')
     await user.click(dialog.getByRole('button', { name: 'Revoke token' }))
     await page.getByText('Token revoked').waitFor()
     expect((await opened.chat({}, runaway)).status).toBe(401)
-    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+    expect(user.clicks()).toBeLessThan(CLICKS)
   })
 
   it('adds a second key of a vendor', async () => {
@@ -154,6 +160,6 @@ describeInBrowser('the first tasks of a new user', () => {
     await user.click(dialog.getByRole('button', { name: 'Write it' }))
     await dialog.waitFor({ state: 'detached' })
     expect(readFileSync(file, 'utf8')).toContain('sk-second-0123456789')
-    expect(user.clicks()).toBeLessThanOrEqual(MOST_CLICKS)
+    expect(user.clicks()).toBeLessThan(CLICKS)
   })
 })

@@ -29,14 +29,12 @@ export const accessPages: Page[] = [
     async find(text, signal) {
       if (text.length < MIN_TEXT) return []
       const { data } = await call('GET /admin/v1/projects', { query: { q: text, limit: 10 }, signal })
-      return data
-        .filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
-        .map(({ project_id, name }) => ({
-          label: name,
-          note: 'Project',
-          to: `/projects/${project_id}`,
-          icon: 'folder',
-        }))
+      return data.map(({ project_id, name }) => ({
+        label: name,
+        note: 'Project',
+        to: `/projects/${project_id}`,
+        icon: 'folder',
+      }))
     },
   },
   {

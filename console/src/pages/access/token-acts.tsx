@@ -97,12 +97,12 @@ function LastUse({ token: { token_id, last_used_at } }: { token: Token }) {
   const { data } = useApi('GET /admin/v1/summary', { query })
   return (
     <p>
-      {last_used_at === null ? (
-        'It has never been used.'
-      ) : (
+      {last_used_at !== null ? (
         <>
           Last used <Time at={last_used_at} isRelative />.
         </>
+      ) : (
+        data?.total.calls === 0 && 'It has never been used.'
       )}{' '}
       {data && `${callCount(data.total.calls)} in the last 24 hours.`}
     </p>

@@ -110,7 +110,7 @@ const columnsOf = (
   { key: 'prefix', head: 'Starts with', cell: ({ prefix }) => <span className="mono">{prefix}</span> },
   {
     key: 'calls',
-    head: 'Calls, 7 days',
+    head: 'Accepted calls, 7 days',
     isNumber: true,
     cell: ({ token_id }) => {
       const use = useOf(token_id)

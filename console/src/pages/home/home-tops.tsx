@@ -22,7 +22,7 @@ export function HomeTops({ range, total }: { range: TimeRange; total: Sums | und
   )
   const search = { range: 'custom', from: String(range.start), to: String(range.end) }
   return (
-    <div className="grid">
+    <div className="grid home-tops">
       <Card title="Models">
         <Loaded query={models}>
           {({ series }) => (

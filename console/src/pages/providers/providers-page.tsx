@@ -21,7 +21,7 @@ const COLUMNS: Column<Row>[] = [
   { key: 'id', head: 'Provider', cell: ({ id }) => id, isSortable: true },
   { key: 'state', head: 'State', cell: (row) => <ProviderState provider={row} /> },
   { key: 'kind', head: 'Kind', cell: ({ kind }) => kind, isSortable: true },
-  { key: 'keys', head: 'Keys', cell: ({ keys }) => keys.length, isNumber: true },
+  { key: 'keys', head: 'Named keys', cell: ({ keys }) => keys.length, isNumber: true },
   { key: 'models', head: 'Models', cell: ({ models }) => models, isNumber: true, isSortable: true },
   {
     key: 'calls',

@@ -1,19 +1,22 @@
 /** Lists the logged values of a request, each linked to the requests that share it. */
 import { Fragment, type ReactNode } from 'react'
 import type { Request } from '../../api/types.ts'
+import { familyName } from '../../lib/families.ts'
 import { count, share } from '../../lib/format.ts'
 import { A } from '../../ui/button.tsx'
 import { CopyableId, Facts } from '../../ui/display.tsx'
 import { Duration, Time } from '../../ui/values.tsx'
 import type { Names } from './columns.tsx'
 import type { FilterName } from './filters.ts'
+import { useTokenName } from './names.ts'
 
 type Fact = [name: string, value: ReactNode]
 
 export function RequestFacts({ request, nameOf }: { request: Request; nameOf: Names }) {
+  const tokenName = useTokenName(request.token_id)
   return (
     <div className="grid-wide">
-      <Facts rows={identity(request, nameOf)} />
+      <Facts rows={identity(request, nameOf, tokenName)} />
       <Facts rows={call(request)} />
     </div>
   )
@@ -30,12 +33,12 @@ const sameIfAny = (filter: FilterName, value: string | null): ReactNode => same(
 const link = (to: string, text: string): ReactNode => <A to={to}>{text}</A>
 const waited = (ms: number | undefined): ReactNode => (ms === undefined ? undefined : <Duration ms={ms} />)
 
-const identity = (request: Request, nameOf: Names): Fact[] => {
+const identity = (request: Request, nameOf: Names, tokenName: string): Fact[] => {
   const { request_id, token_id, project_id, end_user, session, trace_id, tags, metadata = {}, task_id } = request
   return [
     ['Request id', copyable(request_id)],
     ['Project', project_id === null ? null : link(`/projects/${project_id}`, nameOf(project_id))],
-    ['Token', link(`/tokens/${token_id}`, token_id)],
+    ['Token', link(`/tokens/${token_id}`, tokenName)],
     ['End user', same('user', end_user)],
     ['Session', same('session', session)],
     ['Trace', same('trace_id', trace_id)],
@@ -58,7 +61,7 @@ const call = (request: Request): Fact[] => {
     ['Provider', same('provider', provider)],
     ['Target', sameIfAny('target', target)],
     ['Key', key],
-    ['API', family || undefined],
+    ['API', family ? familyName(family) : undefined],
     ['Response', [stream ? 'streamed' : 'whole', outcome].filter(Boolean).join(', ')],
     ['Error', sameIfAny('error', error)],
     ['Provider status', upstream_status],

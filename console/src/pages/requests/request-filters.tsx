@@ -8,6 +8,7 @@ import { Menu } from '../../ui/menu.tsx'
 import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { FacetValues } from './facet-values.tsx'
 import { FILTERS, type Filter, type FilterValues, filterOfText, troubleOf } from './filters.ts'
+import { useProjectNames, useTokenName } from './names.ts'
 
 type RequestFiltersProps = {
   values: FilterValues
@@ -68,11 +69,14 @@ export function RequestFilters({ values, onChange, onClear, hasRange }: RequestF
 
 type SetFilterProps = { filter: Filter; value: string; onEdit(): void; onRemove(): void }
 
-function SetFilter({ filter: { label }, value, onEdit, onRemove }: SetFilterProps) {
+function SetFilter({ filter: { name, label }, value, onEdit, onRemove }: SetFilterProps) {
+  const projectName = useProjectNames()
+  const tokenName = useTokenName(name === 'token' ? value : '')
+  const shown = { project: projectName(value), token: tokenName }[name as string] ?? value
   return (
     <span className="set-filter">
       <button type="button" className="set-filter-value" onClick={onEdit} title={`${label}: ${value}`}>
-        <span className="faint">{label}</span> <span className="cut">{value}</span>
+        <span className="faint">{label}</span> <span className="cut">{shown}</span>
       </button>
       <IconButton icon="close" size="small" label={`Remove the filter ${label}`} onClick={onRemove} />
     </span>
