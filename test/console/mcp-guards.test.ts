@@ -6,6 +6,7 @@ import { DEFAULT_MCP } from '../../src/config/config.ts'
 import { openStore } from '../../src/store/open-store.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, type TestConsole } from './support/console.ts'
+import { injectedInto } from './support/injected.ts'
 import { PAYLOADS } from './support/payloads.ts'
 import { expectSoon } from './support/soon.ts'
 
@@ -78,6 +79,15 @@ describeInBrowser('guards and MCP servers in the console', () => {
       const { data } = await opened.admin<{ data: { tool: string; state: string }[] }>('/mcp/tools')
       return data.find(({ tool }) => tool === 'search')?.state
     }, 'approved')
+  })
+
+  it('shows what a server says of a tool as text', async () => {
+    const page = await opened.open('/mcp?q=attack')
+    await page.getByRole('row').filter({ hasText: 'window.ran' }).waitFor()
+    expect(await injectedInto(page)).toEqual([])
+    await page.getByRole('button', { name: 'Approve attack' }).click()
+    await page.getByRole('alertdialog').getByText('window.ran').first().waitFor()
+    expect(await injectedInto(page)).toEqual([])
   })
 
   it('connects to a server by keyboard, and shows since when one fails and why', async () => {

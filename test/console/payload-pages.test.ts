@@ -1,4 +1,4 @@
-/** Texts that a tenant, a provider or a model controls stay text on the pages of sessions, alerts and webhooks. */
+/** Texts that a tenant, a provider or a model controls stay text on the pages of sessions, alerts, webhooks, batches and files. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { blankTask } from '../../src/families/tasks/lifecycle.ts'
 import { openStore } from '../../src/store/open-store.ts'
@@ -11,7 +11,7 @@ import { storeWith } from './support/request-data.ts'
 
 const NOW_MS = Date.now()
 /** Each has the same page: every fifth is opened. */
-const WEBHOOK_STEP = 5
+const PAGE_STEP = 5
 
 let opened: TestConsole
 
@@ -50,8 +50,35 @@ async function addTo(url: string): Promise<void> {
     const attempt = { at_ms: NOW_MS, status: 0, error: payload, took_ms: 1 }
     await store.webhooks.save(`evt_${index}`, { due_ms: null, delivered_at: null, ...attempt })
   }
+  for (const [index, payload] of PAYLOADS.entries()) {
+    const token = { token_id: payload, project_id: payload, created_at: Math.floor(NOW_MS / 1000) }
+    const file = { ...token, file_id: fileOf(index), purpose: 'batch', expires_at: null } as const
+    const content = { filename: payload, content_type: payload, bytes: 1, output_key: 'none', problems: null }
+    await store.files.begin({ ...file, ...content })
+    await store.files.finish({ ...file, ...content })
+    const metadata = { [payload]: payload }
+    const request = { headers: {}, base_url: 'http://gateway.test', input_file_id: payload, metadata }
+    await store.batches.add({ ...BATCH, ...token, batch_id: batchOf(index), request })
+  }
   await store.close()
 }
+
+const fileOf = (index: number) => `file-gh${String(index).padStart(24, '0')}`
+const batchOf = (index: number) => `batch_${String(index).padStart(24, '0')}`
+const BATCH = {
+  api: 'openai',
+  endpoint: '/v1/chat/completions',
+  status: 'in_progress',
+  progress: {},
+  expires_at: Math.floor(NOW_MS / 1000) + 86_400,
+  cancelling_at: null,
+  deleted_at: null,
+  ...{ total: 3, succeeded: 1, errored: 0, canceled: 0, expired: 0 },
+  ...{ input_tokens: 0, cached_tokens: 0, output_tokens: 0, reasoning_tokens: 0 },
+  due_ms: NOW_MS + 864_000_000,
+  leased_by: '',
+  fence: 0,
+} as const
 
 describeInBrowser('payloads', () => {
   beforeAll(async () => {
@@ -67,6 +94,8 @@ describeInBrowser('payloads', () => {
     '/alerts',
     '/alerts?state=past',
     '/webhooks',
+    '/batches',
+    '/files',
     '/audit',
     '/settings',
     '/usage?by=user',
@@ -78,9 +107,23 @@ describeInBrowser('payloads', () => {
     expect([path, await injectedInto(page)]).toEqual([path, []])
   })
 
+  it('stay text on the pages of batches and files', async () => {
+    const page = await opened.open('/files')
+    for (let index = 0; index < PAYLOADS.length; index += PAGE_STEP)
+      for (const path of [`/files/${fileOf(index)}`, `/batches/${batchOf(index)}`]) {
+        await page.goto(`${opened.origin}/console${path}`)
+        await page
+          .locator('main')
+          .getByText(PAYLOADS[index] ?? '')
+          .first()
+          .waitFor()
+        expect([path, await injectedInto(page)]).toEqual([path, []])
+      }
+  })
+
   it('stay text on the pages of webhooks', async () => {
     const page = await opened.open('/webhooks')
-    for (let index = 0; index < PAYLOADS.length; index += WEBHOOK_STEP) {
+    for (let index = 0; index < PAYLOADS.length; index += PAGE_STEP) {
       const payload = PAYLOADS[index] ?? ''
       await page.goto(`${opened.origin}/console/webhooks/evt_${index}`)
       await page.locator('main').getByText(payload, { exact: true }).first().waitFor()
