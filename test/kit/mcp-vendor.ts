@@ -4,11 +4,16 @@ import {
   isLegacyRequest,
   Server,
   type ServerCapabilities,
+  type ServerContext,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 
 type Tool = { name: string; description: string; inputSchema: { type: 'object' } }
-type Answer = (given: Record<string, unknown>, signal: AbortSignal) => object | Promise<object>
+type Answer = (
+  given: Record<string, unknown>,
+  signal: AbortSignal,
+  mcpReq: ServerContext['mcpReq'],
+) => object | Promise<object>
 
 export type McpVendor = {
   url: string
@@ -47,7 +52,7 @@ export function startMcpVendor(): McpVendor {
     server.setRequestHandler('tools/list', () => ({ tools: vendor.tools }))
     server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
       vendor.calls++
-      return (await vendor.answer(params.arguments ?? {}, mcpReq.signal)) as never
+      return (await vendor.answer(params.arguments ?? {}, mcpReq.signal, mcpReq)) as never
     })
     if (vendor.capabilities.resources) {
       const resource = { uri: 'test://a', name: 'a' }

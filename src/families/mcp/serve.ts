@@ -7,6 +7,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { announceConnected, askToConnect, CONNECT, connectTool } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
+import { createNotices } from './guarded-messages.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
 import { joinedName, joinedUri, promptName, RESOURCES, splitName, withJoinedUris } from './names.ts'
 import { createOwnConnections } from './own-connections.ts'
@@ -144,18 +145,21 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       if (!upstream.config?.oauth_user) assertOffered(await upstream.offer())
       else if (own === CONNECT && !(await upstream.offer()).tools.some(({ name }) => name === CONNECT))
         return announceConnected(server) as never
-      using connection = connections.of(upstream, context)
+      const call = callFor(context.mcpReq.signal)
+      const notices = createNotices()
+      using connection = connections.of(upstream, { context, call, notices })
       // By the connection that is used: a server may offer something else by each.
       const checked = checkedServer(connection.upstream, async (offer) => {
         assertOffered(offer)
         if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
       })
-      const { answer } = await pipeline.run(serverFamily, callFor(context.mcpReq.signal), {
+      const { answer } = await pipeline.run(serverFamily, call, {
         upstream: checked,
         name: own,
         method: 'tools/call',
         params: { name: own, arguments: params.arguments ?? {}, ...metaFor(upstream, caller) },
         onProgress: progressTo(context),
+        notices,
       })
       return result(upstream, answer) as never
     } catch (thrown) {

@@ -2,18 +2,19 @@
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
 import { AnswerBlocked } from '../../calls/guarded-call.ts'
-import { type GuardedText, jsonAt, textAt } from '../../calls/guards/content.ts'
+import { jsonAt } from '../../calls/guards/content.ts'
 import type { Config } from '../../config/config.ts'
 import { settingsOfName } from '../../config/schema/mcp-schema.ts'
-import { isRecord } from '../../kit/json.ts'
 import { type Catalogue, type CatalogueModel, type Chosen, catalogueModel } from '../../models/catalogue.ts'
 import { notAllowed } from '../../models/model-errors.ts'
 import { compiledPrices } from '../../models/prices.ts'
 import { OWNER } from '../../providers/mcp/owner.ts'
-import { type McpOffer, McpRefusal, type McpRequest, type McpUpstream } from '../../providers/mcp/upstream.ts'
+import type { McpOffer, McpRequest, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import type { Provider, Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { NO_UNITS, type Units } from '../../spec/usage.ts'
+import { createNotices, type Notices } from './guarded-messages.ts'
+import { errorTexts, resultTexts } from './message-texts.ts'
 import { RESOURCES, toolId } from './names.ts'
 
 export type ServerCall = Omit<McpRequest, 'signal'> & {
@@ -22,6 +23,8 @@ export type ServerCall = Omit<McpRequest, 'signal'> & {
   name: string
   /** It is not charged by the price of its name: a completion, a subscription. */
   is_free?: true
+  /** Of its server, before the result. Absent: only those of progress can be. */
+  notices?: Notices
 }
 
 type ServerResult = Record<string, unknown>
@@ -63,23 +66,18 @@ export const serverFamily: ServerFamily = {
     input: ({ params }) => ['arguments', 'uri', 'ref', 'argument', 'context'].flatMap((key) => jsonAt(params, key)),
     output: resultTexts,
   },
-  async send(_, { upstream, method, params, onProgress }, { signal, meter, call: { guards } }) {
-    const isRead = guards?.readsAnswer
-    // The messages of progress are no part of the answer, which is checked as a whole.
-    const quiet: typeof onProgress = ({ message: _, ...progress }) => onProgress?.(progress)
+  async send(_, { upstream, method, params, onProgress, notices = createNotices() }, { signal, meter, call }) {
+    const report = onProgress && ((progress: Progress) => notices.progress(progress, call, onProgress))
     try {
-      const result = await upstream.request({
-        method,
-        params,
-        signal,
-        onProgress: isRead && onProgress ? quiet : onProgress,
-      })
+      const result = await upstream.request({ method, params, signal, onProgress: report })
       meter.answered()
       return result
     } catch (thrown) {
-      const texts = isRead ? errorTexts(thrown) : []
-      if (texts.length > 0 && !(await guards?.checkOutput(texts))) throw new AnswerBlocked()
+      const texts = call.guards?.readsAnswer ? errorTexts(thrown) : []
+      if (texts.length > 0 && !(await call.guards?.checkOutput(texts))) throw new AnswerBlocked()
       throw thrown
+    } finally {
+      await notices.ended()
     }
   },
 }
@@ -114,58 +112,6 @@ export const watchCall = (
   params: { uri },
   is_free: true,
 })
-
-/** What of an error a server has written. */
-function errorTexts(thrown: unknown): GuardedText[] {
-  if (thrown instanceof McpRefusal) return [...textAt(thrown, 'message'), ...jsonAt(thrown, 'data')]
-  return thrown instanceof GatewayError && thrown.code === 'bad_upstream_response' ? textAt(thrown, 'message') : []
-}
-
-/** Whatever of a result a model may read: of tools, resources, prompts and completions. */
-function resultTexts(result: ServerResult): GuardedText[] {
-  const { content, contents, messages, completion } = result
-  const blocks = [content, contents, messages].flat().flatMap((one) => (isRecord(one) ? [one] : []))
-  const inMessages = blocks.flatMap((one) => one.content ?? []).filter(isRecord)
-  return [
-    ...[...blocks, ...inMessages].flatMap(blockTexts),
-    ...textAt(result, 'description'),
-    ...jsonAt(result, 'structuredContent'),
-    ...jsonAt(result, '_meta'),
-    ...(isRecord(completion) ? jsonAt(completion, 'values') : []),
-  ]
-}
-
-/** Media are not read, but text in base64 is, whatever its type is said to be. */
-const blockTexts = (block: Record<string, unknown>): GuardedText[] => [
-  ...['text', 'uri', 'name', 'title', 'description', 'content', 'mimeType'].flatMap((key) => textAt(block, key)),
-  ...jsonAt(block, '_meta'),
-  ...(isRecord(block.resource) ? blockTexts(block.resource) : []),
-  ...(typeof block.blob === 'string' && !MEDIA_TYPE.test(String(block.mimeType ?? '')) ? base64At(block) : []),
-]
-
-/** An image of SVG is text. */
-const MEDIA_TYPE = /^\s*(image|audio|video)\/(?!.*xml)/i
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-/** None where it is no UTF-8. */
-function base64At(block: Record<string, unknown>): GuardedText[] {
-  const read = () => UTF8.decode(Buffer.from(String(block.blob), 'base64'))
-  try {
-    if (read() === '') return []
-  } catch {
-    return []
-  }
-  return [
-    {
-      get text() {
-        return read()
-      },
-      set text(text: string) {
-        block.blob = Buffer.from(text, 'utf8').toString('base64')
-      },
-    },
-  ]
-}
 
 type CatalogueParts = { config(): Pick<Config, 'mcp' | 'ledger'>; revision: Catalogue['revision'] }
 

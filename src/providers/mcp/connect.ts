@@ -13,7 +13,7 @@ import { createUpstreamFetch, type UpstreamLimits } from './upstream-fetch.ts'
 export type ServedClient = {
   capabilities: Pick<ClientCapabilities, 'sampling' | 'elicitation'>
   /** Rejects where no call of the client is open. */
-  request(method: string, params: unknown): Promise<Record<string, unknown>>
+  request(method: string, params: Record<string, unknown>): Promise<Record<string, unknown>>
   log(params: { level: string; data: unknown; logger?: string | undefined }): void
 }
 
