@@ -19,7 +19,8 @@ async function tokensOf(path: string) {
   }
 }
 
-/** What counts for each account: of the last week, and of all time. */
+const MONTH_MS = Date.parse(`${new Date().toISOString().slice(0, 7)}-01`)
+/** What counts for each account: of this month, and of all time. */
 async function spentOf(path: string): Promise<Record<string, [number, number]>> {
   const store = await openStore({ url: `sqlite:${join(path, 'gatehouse.db')}` })
   try {
@@ -27,7 +28,7 @@ async function spentOf(path: string): Promise<Record<string, [number, number]>> 
     const sums = (isOf: (entry: (typeof entries)[number]) => boolean): [number, number] => {
       const mine = entries.filter(isOf)
       const sum = (list: typeof entries) => list.reduce((total, { amount }) => total + (amount ?? 0), 0) / 1e9
-      return [sum(mine.filter(({ at_ms }) => at_ms > Date.now() - 604_800_000)), sum(mine)]
+      return [sum(mine.filter(({ at_ms }) => at_ms >= MONTH_MS)), sum(mine)]
     }
     const found: Record<string, [number, number]> = { all: sums(() => true) }
     for (const { name, project_id } of await store.projects.list())
@@ -106,8 +107,9 @@ describe('an import', () => {
     const store = await openStore({ url: `sqlite:${join(directory.path, 'gatehouse.db')}` })
     const entries = await store.ledger.ofCall('import')
     await store.close()
-    // 10, then 5 of a new window and 5 more in it, then 5 of another one.
+    // 10, then 5 of a new window and 5 more in it, then 5 of another one: in the budget of the month, not in one of a day.
     expect(entries.map(({ amount }) => (amount ?? 0) / 1e9)).toEqual([10, 5, 5, 5])
+    expect([...new Set(entries.map(({ at_ms }) => at_ms))]).toEqual([MONTH_MS])
   })
 
   test('counts in each project and token what the source counts there, whatever their keys have spent before', async () => {
@@ -282,6 +284,13 @@ describe('an import', () => {
     expect(tokens.get('both')?.models).toEqual(['one', 'two'])
     expect(tokens.has('tiered')).toBe(false)
     expect(lineOf(report, 'LiteLLM_VerificationToken[tiered]')?.why).toContain('dump LiteLLM_BudgetTable too')
+    // Groups of the file, keys of the database: both at once.
+    writeFileSync(join(directory.path, 'config.yaml'), JSON.stringify({ model_list: [model('four', ['gamma'])] }))
+    const keys = [key('grouped', { models: ['gamma'] })]
+    writeFileSync(join(directory.path, 'keys.json'), JSON.stringify({ LiteLLM_VerificationToken: keys }))
+    const both = await directory.report(['litellm', 'keys.json', 'config.yaml'])
+    expect((await tokensOf(directory.path)).get('grouped')?.models).toEqual(['four'])
+    expect(outcomesOf(both)).toEqual(['changed token both', 'changed token grouped']) // one is revoked: no longer listed
   })
 
   test('lets a token of the group auto call the models of the groups that its user may use', async () => {

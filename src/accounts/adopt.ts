@@ -2,6 +2,7 @@
  * Projects and tokens of another gateway, in the store: a token is known by the hash of its key, so that clients keep it. Done
  * again, it changes what differs from the source, and nothing where nothing does.
  */
+import { spanAt } from '../calls/budgets/budget-window.ts'
 import { sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import type { AuditOrigin } from '../spec/audit.ts'
@@ -249,8 +250,11 @@ async function recordUsed(
   let recorded = Number(labels[USED_LABEL] ?? 0)
   let windows = Number(labels[WINDOWS_LABEL] ?? 0)
   // Without a window the source counts for ever: no window of now has it, and a lower sum is a correction.
-  const isLifetime = !account.settings.budgets?.some(({ window }) => window !== 'total')
-  const at_ms = isLifetime ? now_ms - LIFETIME_AGE_MS : now_ms
+  const spans = account.settings.budgets?.filter(({ window }) => window !== 'total') ?? []
+  const isLifetime = spans.length === 0
+  // As early as its window allows: what was spent in a month is not spent today.
+  const starts = spans.map((budget) => spanAt(budget, now_ms).start_ms)
+  const at_ms = isLifetime ? now_ms - LIFETIME_AGE_MS : Math.max(...starts)
   const end = async (sum: number): Promise<void> => {
     // The same sums, later, are other entries.
     if (sum < recorded) windows++

@@ -33,10 +33,18 @@ type ArgumentParts = {
   flags: FlagTable
   /** Descriptions of the positional arguments, in order; all are required. */
   positionals?: string[]
+  /** More than these are allowed. */
+  isOpen?: boolean
 }
 
 /** Throws UsageError. With `--help`, the other arguments are not checked. */
-export function readArguments({ command, args, flags, positionals: expected = [] }: ArgumentParts): Arguments {
+export function readArguments({
+  command,
+  args,
+  flags,
+  positionals: expected = [],
+  isOpen = false,
+}: ArgumentParts): Arguments {
   const table: FlagTable = { ...flags, help: 'switch', json: 'switch' }
   const options = Object.fromEntries(
     Object.entries(table).map(([name, kind]) => [
@@ -68,7 +76,7 @@ export function readArguments({ command, args, flags, positionals: expected = []
   }
   if (!isHelp) {
     const surplus = positionals[expected.length]
-    if (surplus !== undefined) fail(`does not take ${JSON.stringify(surplus)}`)
+    if (surplus !== undefined && !isOpen) fail(`does not take ${JSON.stringify(surplus)}`)
     const missing = expected[positionals.length]
     if (missing !== undefined) fail(`needs ${missing}`)
   }

@@ -12,7 +12,7 @@ import { planFile, presentFile, writeFile, writeSecrets } from '../import/write-
 import { storeToWrite } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
-const HELP = `Usage: gatehouse import <gateway> <source> [--dry-run] [--secrets <file>] [--config <file>]
+const HELP = `Usage: gatehouse import <gateway> <source>... [--dry-run] [--secrets <file>] [--config <file>]
                         [--data-dir <directory>] [--json]
 
 Takes over another gateway: its providers, models, aliases and fallbacks into the configuration file, its teams, keys, budgets,
@@ -36,7 +36,7 @@ ${STORE_OPTIONS_HELP}
 
 Examples:
   gatehouse import litellm config.yaml --dry-run
-  gatehouse import litellm litellm.sql --data-dir data
+  gatehouse import litellm config.yaml litellm.sql --data-dir data
   gatehouse import litellm https://litellm.example.com --key master-key --dry-run
   gatehouse import new-api one-api.db --data-dir data --secrets secrets.env
 `
@@ -56,14 +56,16 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
       config: 'text',
       'data-dir': 'text',
     },
+    isOpen: true,
     positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],
   })
   if (!given) return 0
-  const [typed = '', from = ''] = given.positionals
+  const [typed = '', ...sources] = given.positionals
+  const from = sources.join(', ')
   const name = SOURCES.find((one) => one === typed)
   if (name === undefined) throw new UsageError('import', unknownCommand(typed, SOURCES))
   const present = presentFile(given, terminal)
-  const draft = await readImport(name, from, { given, terminal, present })
+  const draft = await readImport(name, sources, { given, terminal, present })
   const accounts = accountsOf(draft)
   const plan = planFile(draft, present, terminal)
   const isDryRun = given.has('dry-run')

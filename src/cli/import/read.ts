@@ -46,7 +46,7 @@ type ImportParts = { given: Arguments; terminal: Terminal; present: PresentFile 
 /** Throws an Error that says what is wrong with the source, and where. */
 export async function readImport(
   name: SourceName,
-  from: string,
+  sources: readonly string[],
   { given, terminal, present }: ImportParts,
 ): Promise<Draft> {
   const reader = READERS[name]
@@ -56,10 +56,19 @@ export async function readImport(
   const [providers, ledger] = ['providers', 'ledger'].map((member) => memberOf(present.tree, member))
   const draft = createDraft(name, isRecord(providers) ? providers : {})
   if (instance !== undefined) draft.origin = `${name}@${instance}`
-  if (isAddress(from)) {
-    reader.readTables(draft, await readRunning(draft, { from, name, given, terminal }))
-    draft.listed = undefined
-  } else readFile(draft, from, { reader, cwd: terminal.cwd })
+  let isListed = false
+  // Files of settings first: the models of their groups are known to what follows.
+  const read = sources.map((from) =>
+    isAddress(from) ? { from } : readSource(from, { cwd: terminal.cwd, names: reader.tables }),
+  )
+  for (const source of read.toSorted((one, other) => Number('tree' in other) - Number('tree' in one))) {
+    if ('tree' in source) reader.readTree(draft, source.tree)
+    else if ('from' in source)
+      reader.readTables(draft, await readRunning(draft, { from: source.from, name, given, terminal }))
+    else readDatabase(draft, source, reader)
+    isListed ||= 'tables' in source
+  }
+  if (!isListed) draft.listed = undefined
   if (isRecord(ledger) && ledger.currency !== undefined && ledger.currency !== 'USD') convert(draft, ledger)
   return draft
 }
@@ -80,17 +89,13 @@ function convert(draft: Draft, { currency, exchange_rates }: Record<string, unkn
   draft.changed('amounts of budgets and of what was spent', `${rate} ${currency} for each`, 'they are US dollars')
 }
 
-function readFile(draft: Draft, from: string, { reader, cwd }: { reader: Reader; cwd: string }): void {
-  const source = readSource(from, { cwd, names: reader.tables })
-  if ('tree' in source) {
-    reader.readTree(draft, source.tree)
-    draft.listed = undefined
-  } else {
-    reader.readTables(draft, source.tables)
-    for (const name of source.isDatabase ? (reader.expected ?? []) : [])
-      if (!source.tables.has(name)) draft.dropped(name, 'the source has no such table, or nothing of it')
-    for (const other of source.others ?? []) draft.dropped(other, 'this import does not read it')
-  }
+type Dump = Exclude<ReturnType<typeof readSource>, { tree: unknown }>
+
+function readDatabase(draft: Draft, source: Dump, reader: Reader): void {
+  reader.readTables(draft, source.tables)
+  for (const name of source.isDatabase ? (reader.expected ?? []) : [])
+    if (!source.tables.has(name)) draft.dropped(name, 'the source has no such table, or nothing of it')
+  for (const other of source.others ?? []) draft.dropped(other, 'this import does not read it')
 }
 
 /** Its settings are in its database. */
