@@ -76,6 +76,19 @@ describe('gatehouse migrate', () => {
     expect((await migrate(['apply'])).out).toStartWith('Nothing is missing')
   })
 
+  it('says for how many rows of SQLite the writes of other processes wait for an index', async () => {
+    const path = await olderStore()
+    expect((await migrate(['plan'])).out).toContain('-- tasks_by_model\ncreate index tasks_by_model on tasks')
+    {
+      using file = new Database(path)
+      const columns = file.query<{ name: string; notnull: number }, []>('pragma table_info(tasks)').all()
+      const names = columns.filter(({ notnull }) => notnull === 1).map(({ name }) => name)
+      file.run(`insert into tasks (rowid, ${names.join(', ')}) values (5000000, ${names.map(() => 0).join(', ')})`)
+    }
+    const plan = await migrate(['plan'])
+    expect(plan.out).toContain('-- tasks_by_model: 5000000 rows; writes of other processes wait, some 25 s\n')
+  })
+
   it('exits with 4 where a newer build has changed the database, and shows both numbers', async () => {
     const path = await olderStore()
     using file = new Database(path)

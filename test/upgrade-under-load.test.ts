@@ -116,6 +116,10 @@ async function stop(gateway: Awaited<ReturnType<typeof serve>>): Promise<void> {
   expect(await gateway.child.exited).toBe(0)
 }
 
+it.skipIf(!BUILDS)('the older builds are those of the last three schemas', () => {
+  expect(BUILDS?.map(({ schema }) => schema)).toEqual([BUILD - 1, BUILD - 2, BUILD - 3])
+})
+
 for (const [engine, locate] of PLACES) {
   describe(`on ${engine}`, () => {
     for (const build of BUILDS ?? []) {

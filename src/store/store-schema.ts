@@ -8,6 +8,7 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  sql,
 } from 'kysely'
 import { readSqlite } from './engines/sqlite-read.ts'
 import { LARGE_INDEXES } from './large-indexes.ts'
@@ -26,7 +27,12 @@ async function readStore<T>(url: string, work: (db: Database) => Promise<T>): Pr
   return readPostgres(url, work)
 }
 
-export type PlannedMigration = { name: string; statements: string[] }
+export type PlannedMigration = {
+  name: string
+  statements: string[]
+  /** Of an index on SQLite: the rows of its table, whose writes wait for it. */
+  rows?: number
+}
 
 /** What the missing migrations would run; statements that depend on rows are left out. */
 export async function planOf(url: string, { pending, missing_indexes }: SchemaState): Promise<PlannedMigration[]> {
@@ -35,8 +41,16 @@ export async function planOf(url: string, { pending, missing_indexes }: SchemaSt
   const method = url.startsWith('sqlite:') ? 'create index' : 'create index concurrently'
   for (const { name, on } of LARGE_INDEXES)
     if (pending.length > 0 || missing_indexes.includes(name))
-      planned.push({ name, statements: [`${method} ${name} on ${on}`] })
+      planned.push({ name, statements: [`${method} ${name} on ${on}`], ...(await rowsOf(url, on)) })
   return planned
+}
+
+async function rowsOf(url: string, on: string): Promise<{ rows?: number }> {
+  if (!url.startsWith('sqlite:')) return {}
+  const table = sql.ref(on.slice(0, on.indexOf(' ')))
+  const count = (db: Database) => sql<{ rows: number }>`select max(rowid) as rows from ${table}`.execute(db)
+  const found = await readStore(url, count).catch(() => undefined) // no such table yet
+  return { rows: found?.rows[0]?.rows ?? 0 }
 }
 
 /** Runs the migration on a connection that stores nothing and finds no rows. */

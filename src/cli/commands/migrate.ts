@@ -79,8 +79,17 @@ function statusText(place: string, state: SchemaState): string {
   return rows.map(([label, value]) => `${label.padEnd(23)} ${value}\n`).join('')
 }
 
+/** Measured with 5 M tasks on two busy cores, of a file that was not in memory: 26 s. */
+const INDEXED_PER_SECOND = 200_000
+const waitText = (rows = 0): string =>
+  rows === 0 ? '' : `: ${rows} rows; writes of other processes wait, some ${Math.ceil(rows / INDEXED_PER_SECOND)} s`
+
 const planText = (plan: PlannedMigration[] = []): string =>
-  plan.map(({ name, statements }) => `\n-- ${name}\n${statements.map((one) => `${one};\n`).join('')}`).join('')
+  plan
+    .map(
+      ({ name, statements, rows }) => `\n-- ${name}${waitText(rows)}\n${statements.map((one) => `${one};\n`).join('')}`,
+    )
+    .join('')
 
 const appliedText = (place: string, applied: string[], { database }: SchemaState): string =>
   applied.length === 0
