@@ -140,6 +140,31 @@ describe('the cleaner', () => {
     }
   })
 
+  test('continues soon where a sweep has not deleted all, and waits where files cannot be removed', async () => {
+    const { cleaner, clock, keysLeft, tidied } = world([], { keys: 250_000 })
+    cleaner.start()
+    clock.advance(30_000)
+    const left = [250_000, 150_000, 50_000]
+    for (const [at, keys] of left.entries()) {
+      while (tidied() <= at) await settled()
+      await settled()
+      expect(keysLeft()).toBe(Math.max(0, keys - 100_000))
+      clock.advance(1_000)
+    }
+    await settled()
+    expect(tidied()).toBe(left.length)
+    await cleaner.stop()
+    const rows = rowsOf(4_001)
+    const broken = world(rows, { broken: rows.map(({ task_id }) => `${task_id}/0`) })
+    broken.cleaner.start()
+    broken.clock.advance(30_000)
+    while (broken.tidied() === 0) await settled()
+    broken.clock.advance(1_000)
+    await settled()
+    expect(broken.tidied()).toBe(1)
+    await broken.cleaner.stop()
+  })
+
   test('does not sweep after it was stopped', async () => {
     const { cleaner, clock, tidied } = world([])
     cleaner.start()

@@ -41,32 +41,43 @@ const INTERVAL_MILLISECONDS = 15 * 60 * 1000
 const FIRST_DELAY_MILLISECONDS = 30_000
 const TASKS_PER_BATCH = 20
 const KEYS_PER_BATCH = 500
-/** A sweep ends after this many batches, so that a stop need not wait; the next sweep continues. */
+/** A job ends after this many batches, so that the others have their turn. */
 const BATCHES_PER_SWEEP = 200
+/** Then the next sweep continues soon: a busy gateway adds more rows in a quarter of an hour than one sweep deletes. */
+const PAUSE_MILLISECONDS = 1_000
 
 export function createCleaner(parts: CleanerParts): Cleaner {
   const { tasks, outputs, cache, pruneLedger, pruneRequests, sweepFiles, clock, log } = parts
   let isStopped = false
+  /** Whether the last sweep has left something that it could have removed. */
+  let isUnfinished = false
   let cancelTimer = () => {}
   let running: Promise<void> | undefined
+
+  /** Until `one` has nothing left, or the next sweep continues. */
+  async function inBatches(one: () => Promise<boolean>): Promise<void> {
+    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) if (!(await one())) return
+    isUnfinished = true
+  }
 
   /** The files first, then the row: after a failure in between it is repeated, and removing a missing file is no error. */
   async function removeOutputs(): Promise<void> {
     const failed = new Set<string>()
-    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) {
+    await inBatches(async () => {
       // Tasks that failed come first again: they must not block the others.
       const limit = TASKS_PER_BATCH + failed.size
       const found = await tasks.outputsToRemove(unixSeconds(clock), limit)
       const due = found.filter(({ task_id }) => !failed.has(task_id))
-      if (due.length === 0) return
+      if (due.length === 0) return false
       const removed: string[] = []
       for (const task of due) {
         if (await removeFiles(task)) removed.push(task.task_id)
         else failed.add(task.task_id)
       }
       await tasks.outputsRemoved(removed)
-      if (found.length < limit) return
-    }
+      return found.length === limit
+    })
+    if (failed.size > 0) isUnfinished = false
   }
 
   async function removeFiles(task: { task_id: string; outputs: TaskOutput[] }): Promise<boolean> {
@@ -79,26 +90,18 @@ export function createCleaner(parts: CleanerParts): Cleaner {
     }
   }
 
-  async function forgetKeys(): Promise<void> {
-    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) {
-      if ((await tasks.deleteExpiredKeys(unixSeconds(clock), KEYS_PER_BATCH)) < KEYS_PER_BATCH) return
-    }
-  }
-
-  async function prune(one: (() => Promise<boolean>) | undefined): Promise<void> {
-    for (let batch = 0; batch < BATCHES_PER_SWEEP && !isStopped; batch++) if (!(await one?.())) return
-  }
-
   /** A failed job does not block the others. */
   async function sweepOnce(): Promise<void> {
+    isUnfinished = false
     const jobs = {
       'outputs not cleaned': removeOutputs,
-      'idempotency keys not deleted': forgetKeys,
+      'idempotency keys not deleted': () =>
+        inBatches(async () => (await tasks.deleteExpiredKeys(unixSeconds(clock), KEYS_PER_BATCH)) === KEYS_PER_BATCH),
       'partial files not removed': removeLeftovers,
-      'files not removed': () => prune(sweepFiles),
+      'files not removed': async () => sweepFiles && inBatches(sweepFiles),
       'cached responses not deleted': async () => cache?.deleteExpired(),
-      'ledger not pruned': () => prune(pruneLedger),
-      'request log not pruned': () => prune(pruneRequests),
+      'ledger not pruned': async () => pruneLedger && inBatches(pruneLedger),
+      'request log not pruned': async () => pruneRequests && inBatches(pruneRequests),
     }
     for (const [event, job] of Object.entries(jobs)) {
       try {
@@ -119,7 +122,7 @@ export function createCleaner(parts: CleanerParts): Cleaner {
       const wait = (ms: number) => {
         cancelTimer = clock.after(ms, () => {
           void cleaner.sweep().then(() => {
-            if (!isStopped) wait(INTERVAL_MILLISECONDS)
+            if (!isStopped) wait(isUnfinished ? PAUSE_MILLISECONDS : INTERVAL_MILLISECONDS)
           })
         })
       }
