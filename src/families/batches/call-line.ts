@@ -5,7 +5,6 @@ import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchLine, BatchPause, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
-import { oneLine } from './lines.ts'
 import type { CallRoute, ClaimedBatch, LineCall, LineResponse } from './parts.ts'
 
 /**
@@ -283,3 +282,6 @@ function tokensOf(body: unknown): BatchTokens | undefined {
     reasoning_tokens: numberIn(usage.completion_tokens_details ?? usage.output_tokens_details, 'reasoning_tokens'),
   }
 }
+
+/** A text on one line: outside of its strings JSON may be broken over lines, and inside of them it cannot be. */
+const oneLine = (json: string): string => (/[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json)

@@ -8,9 +8,8 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchPause, BatchVendorOrder } from '../../store/batches/batch-store.ts'
 import { collectLine, requestIdOf } from './call-line.ts'
-import { linesOf } from './lines.ts'
 import { type ClaimedBatch, inputKeyOf, saveProgress } from './parts.ts'
-import { waitingLines } from './run-lines.ts'
+import { linesOf, waitingLines } from './run-lines.ts'
 import { familyOf } from './validate.ts'
 
 /** With more models the next ones wait. */

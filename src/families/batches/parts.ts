@@ -9,7 +9,14 @@ import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-ex
 import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Batch, BatchPart, BatchProgress, BatchStore, ResultKind } from '../../store/batches/batch-store.ts'
+import type {
+  Batch,
+  BatchPart,
+  BatchProblem,
+  BatchProgress,
+  BatchStore,
+  ResultKind,
+} from '../../store/batches/batch-store.ts'
 import type { Files } from '../files/files.ts'
 
 /** In the order in which a batch reaches them. */
@@ -102,6 +109,20 @@ export const endingOf = ({ batch, clock }: Pick<ClaimedBatch, 'batch' | 'clock'>
   const { request, token_id, project_id } = batch
   const { callback } = request
   return callback ? { ended: { callback, token_id, project_id, now_ms: clock.now() } } : {}
+}
+
+/** Ends a batch of which nothing was executed. The change; undefined: somebody else has claimed it. */
+export async function fail(
+  { store, clock, log }: Pick<BatchParts, 'store' | 'clock' | 'log'>,
+  batch: Batch,
+  { total, problems }: { total: number; problems: BatchProblem[] },
+) {
+  const progress = { ...batch.progress, problems, ended_at: secondsOf(clock.now()) }
+  const change = { status: 'failed', progress, total } as const
+  const released = { due_ms: clock.now(), release: true, ...endingOf({ batch, clock }) } as const
+  if (!(await store.save(batch, { ...change, ...released }))) return undefined
+  log.info('batch failed', { batch_id: batch.batch_id, token_id: batch.token_id, lines: total })
+  return change
 }
 
 /** Stores a change of the progress; false: the claim is lost. */

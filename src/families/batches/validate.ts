@@ -1,13 +1,14 @@
-/** Checks the input of a batch before any line is called: which endpoints there are, and what is wrong with each line. */
+/** Checks the lines of a batch, while their file is uploaded and before any is called: which endpoints there are, and what is wrong with each. */
 import { isRecord } from '../../kit/json.ts'
 import { createTextSet } from '../../kit/text-set.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Batch, BatchApi, BatchProblem, NewLine } from '../../store/batches/batch-store.ts'
-import { linesOf, type RawLine, withoutLongStrings } from './lines.ts'
-import { type BatchParts, type ClaimedBatch, endingOf, inputStream, secondsOf } from './parts.ts'
+import type { BatchApi, BatchProblem, NewLine } from '../../store/batches/batch-store.ts'
+import type { FileRow } from '../../store/files/file-row.ts'
+import { type ClaimedBatch, fail, inputStream, secondsOf } from './parts.ts'
+import { createLineSplitter, linesOf, type RawLine, withoutLongStrings } from './run-lines.ts'
 
 export const BATCH_ENDPOINTS = {
   '/v1/chat/completions': 'chatcompat',
@@ -186,7 +187,7 @@ export const tooMany = (api: BatchApi): BatchProblem => ({
   param: null,
   line: null,
 })
-export const NO_LINES: BatchProblem = {
+const NO_LINES: BatchProblem = {
   code: 'empty_file',
   message: 'The input has no lines.',
   param: null,
@@ -213,20 +214,6 @@ export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed
   batch.status = isSaved ? 'in_progress' : 'cancelling'
   crashHook('batch: validated')
   return 'ready'
-}
-
-/** Ends a batch of which nothing was executed. The change; undefined: somebody else has claimed it. */
-export async function fail(
-  { store, clock, log }: Pick<BatchParts, 'store' | 'clock' | 'log'>,
-  batch: Batch,
-  { total, problems }: Pick<Read, 'total' | 'problems'>,
-) {
-  const progress = { ...batch.progress, problems, ended_at: secondsOf(clock.now()) }
-  const change = { status: 'failed', progress, total } as const
-  const released = { due_ms: clock.now(), release: true, ...endingOf({ batch, clock }) } as const
-  if (!(await store.save(batch, { ...change, ...released }))) return undefined
-  log.info('batch failed', { batch_id: batch.batch_id, token_id: batch.token_id, lines: total })
-  return change
 }
 
 /** Undefined: the claim is lost. */
@@ -273,4 +260,60 @@ async function readLines(claimed: ClaimedBatch): Promise<Read | undefined> {
     crashHook('batch: lines added')
   }
   return { total, problems, model: lines.model(), hasNative: lines.hasNative() }
+}
+
+type UploadCheck = {
+  push(piece: Uint8Array): void
+  /** What is stored of the problems; null: there are none. */
+  end(): string | null
+}
+
+/** As stored with the file. They are those of a batch with this endpoint, or with any, while all these models are refused. */
+type Found = { total: number; problems: BatchProblem[]; endpoint?: string | undefined; refused: (string | null)[] }
+
+const MOST_MESSAGE_CHARACTERS = 500
+type UploadParts = Pick<CheckParts, 'caller' | 'catalogue'>
+
+export function createUploadCheck({ caller, catalogue }: UploadParts): UploadCheck {
+  const splitter = createLineSplitter({ max_line_bytes: MOST_LINE_BYTES })
+  const lines = createLineCheck({ api: 'openai', caller, catalogue })
+  const problems: BatchProblem[] = []
+  let total = 0
+
+  function check(raw: RawLine): void {
+    if (++total > MOST.openai.lines) return
+    const checked = lines.check(raw)
+    if (typeof checked === 'string' || problems.length === MOST_PROBLEMS) return
+    problems.push({ ...checked, message: checked.message.slice(0, MOST_MESSAGE_CHARACTERS), line: raw.line })
+  }
+
+  return {
+    push: (piece) => splitter.push(piece).forEach(check),
+    end() {
+      splitter.end().forEach(check)
+      const whole = total === 0 ? NO_LINES : total > MOST.openai.lines ? tooMany('openai') : undefined
+      const found: Found = whole
+        ? { total: 0, problems: [whole], refused: [] }
+        : { total, problems, endpoint: lines.endpoint(), refused: lines.refused() }
+      return found.problems.length > 0 ? JSON.stringify(found) : null
+    },
+  }
+}
+
+/** What is known to be wrong with a batch of this file; undefined: nothing, so that it is read. */
+export function knownProblems(
+  { problems }: Pick<FileRow, 'problems'>,
+  { endpoint, caller, catalogue }: UploadParts & { endpoint: string },
+): Pick<Found, 'total' | 'problems'> | undefined {
+  if (problems === null) return undefined
+  const found: Found = JSON.parse(problems)
+  if (found.endpoint !== undefined && found.endpoint !== endpoint) return undefined
+  const isServed = (model: string | null) => {
+    try {
+      return Boolean(catalogue.require(model ?? undefined, familyOf(endpoint), caller))
+    } catch {
+      return false
+    }
+  }
+  return found.refused.some(isServed) ? undefined : found
 }

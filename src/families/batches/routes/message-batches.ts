@@ -13,11 +13,11 @@ import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
 import type { Operation, Parameter } from '../../../spec/operation.ts'
 import { requestBaseUrl } from '../../tasks/routes/request-parameters.ts'
 import type { Batches } from '../batches.ts'
+import { messageBatchView } from '../batches.ts'
 import { inputKeyOf } from '../parts.ts'
 import { receiveRequests } from '../receive-requests.ts'
 import { MESSAGES_ENDPOINT } from '../validate.ts'
-import { messageBatchView } from '../views.ts'
-import { idsOf, keptHeaders, pageOf, readLimit } from './batch-request.ts'
+import { idsOf, keptHeaders, pageOf, readLimit } from './batches-route.ts'
 
 export type MessageBatchRouteParts = {
   batches: Batches
