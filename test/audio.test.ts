@@ -557,6 +557,60 @@ describe('an OpenAI-shaped vendor', () => {
     expect(await used(transcription.gateway)).toMatchObject({ input_tokens: 20, output_tokens: 10, estimated: 1 })
   })
 
+  it('is charged for the audio that the client has got where the provider fails, each time that a client repeats the call', async () => {
+    const second = new Uint8Array(48_000)
+    const speakCut = async (model: Json, json: Json = {}) => {
+      const reads = [Promise.withResolvers(), Promise.withResolvers()]
+      const answers = reads.map(({ promise }) => audio([second, promise, second], { cutAfter: 1 }))
+      const { gateway, speak } = await setUp(answers, model)
+      const costs: unknown[] = []
+      let usage: Json = {}
+      for (const read of reads) {
+        const answer = await speak({ input: 'x'.repeat(1_000), response_format: 'pcm', ...json })
+        read.resolve(undefined)
+        await expect(answer.bytes()).rejects.toBeTruthy()
+        do usage = await used(gateway)
+        while (Number(usage.requests) <= costs.length)
+        const { data } = (await (await gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
+        costs.push(data[0]?.cost)
+      }
+      return { costs, usage }
+    }
+    const byCharacter = await speakCut({ prices: { speech_characters: 1_000 } })
+    expect(byCharacter.costs).toEqual([0.015, 0.03])
+    expect(byCharacter.usage).toMatchObject({ requests: 2, errors: 2, estimated: 2 })
+    const faster = await speakCut({ prices: { input: 0, output: 1_000 } }, { speed: 2 })
+    expect(faster.costs).toEqual([0.042, 0.084])
+    expect((await speakCut({ prices: { speech_characters: 1_000 } }, { input: 'Hi' })).costs).toEqual([0.002, 0.004])
+  })
+
+  it('is limited by the seconds that compressed audio of few bits lasts', async () => {
+    const amr = new Uint8Array(Buffer.from('#!AMR\n'.padEnd(6 + 13 * 50 * 4, '\x04\0\0\0\0\0\0\0\0\0\0\0\0')))
+    const { transcribe } = await setUp([whole({ text: 'a' })], { rate_limits: { audio_seconds_per_minute: 3 } })
+    expect((await transcribe({}, 'transcriptions', amr)).status).toBe(429)
+    expect((await transcribe({}, 'transcriptions', amr.subarray(0, 6 + 13 * 50 * 2))).status).toBe(200)
+  })
+
+  it('is limited by the text that guards have made of that of the client', async () => {
+    const vendor = vendorWith(audio([new Uint8Array([1])]))
+    const prices = { speech_characters: 1_000 }
+    const gateway = await open({
+      providers: { v: { base_url: vendor.url } },
+      budgets: [{ amount: 0.015, window: 'day' }],
+      guards: { long: { kind: 'patterns', patterns: ['ab'], on: ['input'], action: 'replace' } },
+      models: { 'v/m': { families: ['audio-speech'], guards: ['long'], prices } },
+    })
+    const speak = (input: string) => gateway.call('/v1/audio/speech', { json: { model: 'v/m', input, voice: 'ash' } })
+    const refused = await speak('ab ab ab')
+    expect([refused.status, ((await refused.json()) as { error: Json }).error.code]).toEqual([
+      429,
+      'insufficient_quota',
+    ])
+    expect(vendor.requests).toEqual([])
+    const admitted = await speak('cd cd cd')
+    expect([admitted.status, await admitted.bytes()]).toEqual([200, new Uint8Array([1])])
+  })
+
   it('is limited by the seconds of audio, to the last one', async () => {
     const rate_limits = { audio_seconds_per_minute: 3 }
     const { gateway, transcribe } = await setUp(

@@ -29,6 +29,16 @@ export type Admission = {
   ): Promise<void>
 }
 
+/** The request is longer than when the call was admitted. Throws GatewayError. */
+export async function holdMore<Work>(
+  family: Pick<Family<never, Work, never, AnyMeter>, 'estimate' | 'is_admitted'>,
+  call: Admitting<Work>,
+): Promise<void> {
+  if (!call.record.holds) return
+  const request = requestOf(family, call)
+  for (const hold of call.record.holds) await hold.moveTo(request)
+}
+
 /** Attempts at providers, which have limits of their own. */
 export type AttemptAdmission = {
   hasLimits(targets: readonly Target[]): boolean

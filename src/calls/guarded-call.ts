@@ -1,8 +1,10 @@
 /** Executes a call whose contents guards check: its request before anything is sent, its answer before the client gets it. */
 import { GatewayError } from '../spec/error.ts'
+import { holdMore } from './admission.ts'
 import type { Call, CallRecord } from './call.ts'
 import type { AnyMeter, Family } from './family.ts'
 import { CallGuards } from './guards/call-guards.ts'
+import type { GuardedText } from './guards/content.ts'
 import type { GuardPlan } from './guards/guards.ts'
 
 /** `others`: those of the model that was requested, where another one serves the call. */
@@ -14,25 +16,30 @@ export function guardCall(call: Call, record: CallRecord, plan: GuardPlan, other
   call.guards = new CallGuards([...added, ...guards], { ...plan, call, results: record.guards })
 }
 
-type Guarded<Work, Answer> = {
+type Guarded<Work, Answer> = Parameters<typeof holdMore<Work>>[1] & {
   call: Call
-  work: Work
-  descriptor: Pick<Family<never, Work, Answer, AnyMeter>, 'guarded' | 'texts'>
+  descriptor: Pick<Family<never, Work, Answer, AnyMeter>, 'guarded' | 'texts' | 'estimate' | 'is_admitted'>
 }
+
+const lengthOf = (texts: readonly GuardedText[]): number => texts.reduce((sum, { text }) => sum + text.length, 0)
 
 /** Throws GatewayError where a guard blocks the request or the answer. */
 export async function executeGuarded<Work, Answer>(
-  { call, work, descriptor }: Guarded<Work, Answer>,
+  guarding: Guarded<Work, Answer>,
   guards: CallGuards,
   execute: () => Promise<Answer>,
 ): Promise<Answer> {
+  const { call, work, descriptor } = guarding
   const { guarded, texts } = descriptor
   const { capture } = call
   if (guards.areNone) return await execute()
   if (!guarded) throw notGuarded()
   guards.onBlocked = () => forget(call)
   try {
-    await guards.checkInput(guarded.input(work, call), call.exchange?.result !== undefined)
+    const input = guarded.input(work, call)
+    const length = lengthOf(input)
+    await guards.checkInput(input, call.exchange?.result !== undefined)
+    if (lengthOf(input) > length) await holdMore(descriptor, guarding)
   } catch (thrown) {
     forget(call)
     throw thrown

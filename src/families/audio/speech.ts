@@ -12,6 +12,7 @@ import type { SpeechFormat, SpeechRequest } from '../../spec/audio-request.ts'
 import { errorBody, GatewayError } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
 import { awaitFirst } from '../shared/await-first.ts'
+import { bytesASecond } from './duration.ts'
 
 type SpeechWork = {
   request: SpeechCall['request']
@@ -24,7 +25,9 @@ type SpeechWork = {
 type SpeechUsage = { input_tokens: number; output_tokens: number; total_tokens: number; estimated?: true }
 
 type SpeechMeter = Meter<SpeechUsage> & {
-  delivered(): void
+  delivered(audio: Uint8Array): void
+  /** The provider has failed: no more audio follows. */
+  failed(): void
   reported(counts: Exclude<SpeechPart, Uint8Array>): void
 }
 
@@ -33,6 +36,10 @@ export type Speech = StreamFamily<SpeechRequest, SpeechWork, SpeechMeter>
 /** OpenAI's models accept 4,096 characters and 2,000 tokens; a character is most of a second of slow speech, 21 tokens. */
 const MOST_AUDIO_TOKENS_A_CHARACTER = 4
 const AUDIO_TOKENS_A_CHARACTER = 1.4
+/** Of the text in UTF-8, in a second of speech: about three bytes a syllable, in scripts with one to three bytes a character. */
+const TEXT_BYTES_A_SECOND = 15
+/** What models make where the audio does not tell: OpenAI documents the rate of `pcm`. */
+const AUDIO_BYTES_A_SECOND = { mp3: 16_000, opus: 6_000, aac: 12_000, flac: 24_000, wav: 48_000, pcm: 48_000 }
 
 export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
   return {
@@ -76,7 +83,7 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
         throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no speech.`)
       }
       const parts = provider.speech.speak({ model, request, request_id: call.request_id }, signal)
-      const audio = await awaitFirst(counted(parts, meter))
+      const audio = await awaitFirst(counted(parts, { meter, signal }))
       return {
         parts: asEvents ? deltas(audio) : audio,
         includesUsage: asEvents,
@@ -130,12 +137,20 @@ function refuseOther({ id }: CatalogueModel, { param, value, known }: Choice): v
 }
 
 /** The audio alone; what the provider counts goes to the meter. */
-async function* counted(parts: AsyncIterable<SpeechPart>, meter: SpeechMeter): AsyncGenerator<Uint8Array> {
-  for await (const part of parts) {
-    if (part instanceof Uint8Array) {
-      meter.delivered()
-      yield part
-    } else meter.reported(part)
+async function* counted(
+  parts: AsyncIterable<SpeechPart>,
+  { meter, signal }: { meter: SpeechMeter; signal: AbortSignal },
+): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const part of parts) {
+      if (part instanceof Uint8Array) {
+        meter.delivered(part)
+        yield part
+      } else meter.reported(part)
+    }
+  } catch (thrown) {
+    if (!signal.aborted) meter.failed()
+    throw thrown
   }
 }
 
@@ -153,11 +168,23 @@ const doneEvent = (usage: SpeechUsage | undefined) =>
 
 function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter {
   let usage: SpeechUsage | undefined
-  let hasDelivered = false
+  let head: Uint8Array | undefined
+  let audio_bytes = 0
+  let hasFailed = false
+
+  /** The spoken part of the text: where the provider has failed, as much as the audio has time for. */
+  function share(): number {
+    if (!hasFailed || !head) return 1
+    const { input, speed = 1, response_format } = work.request
+    const seconds = audio_bytes / (bytesASecond(head) ?? AUDIO_BYTES_A_SECOND[response_format])
+    return Math.min(1, (seconds * TEXT_BYTES_A_SECOND * speed) / Buffer.byteLength(input))
+  }
+
+  const sentCharacters = () => Math.ceil(charactersOf(work.request.input) * share())
 
   /**
    * Of a provider that reports no tokens, or some of them, or has not yet when its client leaves. The tokens of the audio
-   * count only where they are what is charged: all of them, since the provider does not stop where the client does.
+   * count only where they are what is charged: all of them where the client leaves, since the provider does not stop there.
    */
   async function estimated(): Promise<SpeechUsage> {
     let { input_tokens = 0, output_tokens = 0 } = usage ?? {}
@@ -167,31 +194,35 @@ function createSpeechMeter(work: SpeechWork, tokenizer: Tokenizer): SpeechMeter 
       input_tokens = await sample.tokens(tokenizer)
     }
     if (output_tokens === 0 && work.isPricedByTokens)
-      output_tokens = Math.ceil(charactersOf(work.request.input) * AUDIO_TOKENS_A_CHARACTER)
+      output_tokens = Math.ceil(sentCharacters() * AUDIO_TOKENS_A_CHARACTER)
     return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, estimated: true }
   }
 
   return {
-    delivered() {
-      hasDelivered = true
+    delivered(audio) {
+      head ??= audio
+      audio_bytes += audio.length
+    },
+    failed() {
+      hasFailed = true
     },
     reported({ input_tokens, output_tokens }) {
       usage = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens }
     },
     async usage() {
       // No audio comes of no tokens, whatever was reported.
-      const isWhole = usage && (!hasDelivered || (usage.input_tokens > 0 && usage.output_tokens > 0))
+      const isWhole = usage && (!head || (usage.input_tokens > 0 && usage.output_tokens > 0))
       if (!usage || !(isWhole || usage.estimated)) usage = await estimated()
       return usage
     },
-    hasCounted: () => hasDelivered || usage !== undefined,
+    hasCounted: () => head !== undefined || usage !== undefined,
     units: ({ input_tokens, output_tokens, estimated }) => ({
       input_tokens,
       output_tokens,
       output_audio_tokens: output_tokens,
-      speech_characters: charactersOf(work.request.input),
+      speech_characters: sentCharacters(),
       requests: 1,
-      estimated,
+      estimated: estimated || hasFailed || undefined,
     }),
   }
 }

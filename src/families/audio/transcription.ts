@@ -12,7 +12,7 @@ import type { Transcript, TranscriptionRequest, TranscriptUsage } from '../../sp
 import { errorBody, GatewayError } from '../../spec/error.ts'
 import type { Estimate, Units } from '../../spec/usage.ts'
 import { awaitFirst } from '../shared/await-first.ts'
-import { secondsOf } from './recording.ts'
+import { secondsOf } from './duration.ts'
 
 export type TranscriptionInput = Pick<TranscriptionCall, 'task' | 'recording'> & { request: TranscriptionRequest }
 
@@ -155,7 +155,7 @@ const TOKENS_A_SECOND = 10
 const TEXT_TOKENS_A_SECOND = 5
 
 function estimateTranscript(recording: Recording, prompt = ''): Estimate {
-  const { expected, most } = secondsOf(recording)
+  const { held, most } = secondsOf(recording)
   const prompted = Buffer.byteLength(prompt)
   const units = (seconds: number, input: number): Units => ({
     input_tokens: Math.ceil(seconds * TOKENS_A_SECOND) + input,
@@ -164,7 +164,7 @@ function estimateTranscript(recording: Recording, prompt = ''): Estimate {
     audio_seconds: seconds,
     requests: 1,
   })
-  return { expected: units(expected, Math.ceil(prompted / 4)), most: units(most, prompted) }
+  return { expected: units(held, Math.ceil(prompted / 4)), most: units(most, prompted) }
 }
 
 function createTranscriptMeter({ recording, request, isPricedByTokens }: TranscriptionWork): TranscriptMeter {
