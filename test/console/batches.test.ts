@@ -60,6 +60,7 @@ describeInBrowser('batches and files in the console', () => {
 
   it('shows why a batch waits, and cancels it after a question', async () => {
     const page = await opened.open(`/batches/${waiting}`)
+    await page.locator('.facts').getByRole('link', { name: 'poor' }).waitFor()
     await page.getByRole('button', { name: 'Cancel batch' }).click()
     await page.getByText('1 requests are not executed').waitFor()
     await page.keyboard.press('Tab')

@@ -83,6 +83,7 @@ describeInBrowser('the first tasks of a new user', () => {
     const page = await opened.open('/')
     const user = counting()
     await user.click(inNavigation(page, 'Tokens'))
+    await page.getByText('Refused calls are not counted.').waitFor()
     await user.click(page.getByRole('button', { name: 'New token' }))
     await page.getByRole('textbox', { name: 'Name' }).fill('laptop')
     await user.click(page.getByRole('button', { name: 'Create token' }))

@@ -107,7 +107,7 @@ describeInBrowser('use and cost in the console', () => {
 
   it('says what to do where there were no calls', async () => {
     const page = await opened.open('/usage?range=custom&from=1000000&to=1086400')
-    await page.getByText('There were no calls in this range').first().waitFor()
+    await page.getByText('There were no calls in this range').waitFor()
     await screenshots(page, 'usage-empty', [1280])
   })
 

@@ -38,7 +38,11 @@ export function TokensPage() {
   )
   return (
     <>
-      <PageHead title="Tokens" note="The keys with which clients call the gateway." acts={create} />
+      <PageHead
+        title="Tokens"
+        note="The keys with which clients call the gateway. Refused calls are not counted."
+        acts={create}
+      />
       <div className="stack">
         <Filters onClear={isFiltered ? () => change(NO_FILTER) : undefined}>
           <SearchField label="Find a token" value={q} onChange={(value) => change({ q: value })} />
@@ -110,7 +114,7 @@ const columnsOf = (
   { key: 'prefix', head: 'Starts with', cell: ({ prefix }) => <span className="mono">{prefix}</span> },
   {
     key: 'calls',
-    head: 'Accepted calls, 7 days',
+    head: 'Calls, 7 days',
     isNumber: true,
     cell: ({ token_id }) => {
       const use = useOf(token_id)

@@ -1,8 +1,10 @@
 /** One batch: its progress, its problems, its files and its requests, and its cancellation. */
+
 import { useState } from 'react'
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { AdminBatch } from '../../api/types.ts'
 import { hasRight } from '../../shell/page.ts'
+import { ProjectLink, TokenLink } from '../../ui/account-link.tsx'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button, ButtonLink } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -97,20 +99,8 @@ function BatchParts({ batch }: { batch: AdminBatch }) {
               'Model',
               batch.model ? <ModelLink key="model" id={batch.model} /> : <Nothing key="model" text="several" />,
             ],
-            [
-              'Token',
-              <A key="token" to={`/tokens/${batch.token_id}`}>
-                {batch.token_id}
-              </A>,
-            ],
-            [
-              'Project',
-              batch.project_id && (
-                <A key="project" to={`/projects/${batch.project_id}`}>
-                  {batch.project_id}
-                </A>
-              ),
-            ],
+            ['Token', <TokenLink key="token" id={batch.token_id} />],
+            ['Project', batch.project_id && <ProjectLink key="project" id={batch.project_id} />],
             ['Created', <Time key="created" at={batch.created_at} />],
             [
               isEnded(batch) ? 'Ended' : 'Ends at the latest',

@@ -1,12 +1,14 @@
 /** One file: whose it is, its download for who may read contents, and its deletion. */
+
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { addressOf } from '../../api/client.ts'
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { AdminFile } from '../../api/types.ts'
 import { hasRight } from '../../shell/page.ts'
+import { ProjectLink, TokenLink } from '../../ui/account-link.tsx'
 import { useRouteParams } from '../../ui/address.ts'
-import { A, Button } from '../../ui/button.tsx'
+import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
 import { Icon } from '../../ui/icon.tsx'
@@ -60,20 +62,8 @@ export function FilePage() {
                 ['Purpose', PURPOSES[data.purpose]],
                 ['Type', data.content_type],
                 ['Size', <Bytes key="bytes" value={data.bytes} />],
-                [
-                  'Token',
-                  <A key="token" to={`/tokens/${data.token_id}`}>
-                    {data.token_id}
-                  </A>,
-                ],
-                [
-                  'Project',
-                  data.project_id && (
-                    <A key="project" to={`/projects/${data.project_id}`}>
-                      {data.project_id}
-                    </A>
-                  ),
-                ],
+                ['Token', <TokenLink key="token" id={data.token_id} />],
+                ['Project', data.project_id && <ProjectLink key="project" id={data.project_id} />],
                 ['Stored', <Time key="created" at={data.created_at} />],
                 [
                   'Kept until',

@@ -130,12 +130,12 @@ function TryOut() {
             Try it
           </Button>
         </div>
+        {test.data && (
+          <div role="status">
+            <Table label="Results" columns={RESULTS} rows={test.data.results} keyOf={({ name }) => name} />
+          </div>
+        )}
       </form>
-      {test.data && (
-        <div role="status">
-          <Table label="Results" columns={RESULTS} rows={test.data.results} keyOf={({ name }) => name} />
-        </div>
-      )}
     </Card>
   )
 }

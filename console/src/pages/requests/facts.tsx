@@ -3,20 +3,19 @@ import { Fragment, type ReactNode } from 'react'
 import type { Request } from '../../api/types.ts'
 import { familyName } from '../../lib/families.ts'
 import { count, share } from '../../lib/format.ts'
+import { TokenLink } from '../../ui/account-link.tsx'
 import { A } from '../../ui/button.tsx'
 import { CopyableId, Facts } from '../../ui/display.tsx'
 import { Duration, Time } from '../../ui/values.tsx'
 import type { Names } from './columns.tsx'
 import type { FilterName } from './filters.ts'
-import { useTokenName } from './names.ts'
 
 type Fact = [name: string, value: ReactNode]
 
 export function RequestFacts({ request, nameOf }: { request: Request; nameOf: Names }) {
-  const tokenName = useTokenName(request.token_id)
   return (
     <div className="grid-wide">
-      <Facts rows={identity(request, nameOf, tokenName)} />
+      <Facts rows={identity(request, nameOf)} />
       <Facts rows={call(request)} />
     </div>
   )
@@ -33,12 +32,12 @@ const sameIfAny = (filter: FilterName, value: string | null): ReactNode => same(
 const link = (to: string, text: string): ReactNode => <A to={to}>{text}</A>
 const waited = (ms: number | undefined): ReactNode => (ms === undefined ? undefined : <Duration ms={ms} />)
 
-const identity = (request: Request, nameOf: Names, tokenName: string): Fact[] => {
+const identity = (request: Request, nameOf: Names): Fact[] => {
   const { request_id, token_id, project_id, end_user, session, trace_id, tags, metadata = {}, task_id } = request
   return [
     ['Request id', copyable(request_id)],
     ['Project', project_id === null ? null : link(`/projects/${project_id}`, nameOf(project_id))],
-    ['Token', link(`/tokens/${token_id}`, tokenName)],
+    ['Token', <TokenLink key="token" id={token_id} />],
     ['End user', same('user', end_user)],
     ['Session', same('session', session)],
     ['Trace', same('trace_id', trace_id)],

@@ -1,5 +1,6 @@
 /** The filters of the request log: those that are set as buttons, and a menu that adds one. */
 import { type FormEvent, useState } from 'react'
+import { useProjectName, useTokenName } from '../../ui/account-link.tsx'
 import { Button, IconButton } from '../../ui/button.tsx'
 import { Dialog, DialogActs } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
@@ -8,7 +9,6 @@ import { Menu } from '../../ui/menu.tsx'
 import { TimeRangeSelect } from '../../ui/time-range.tsx'
 import { FacetValues } from './facet-values.tsx'
 import { FILTERS, type Filter, type FilterValues, filterOfText, troubleOf } from './filters.ts'
-import { useProjectNames, useTokenName } from './names.ts'
 
 type RequestFiltersProps = {
   values: FilterValues
@@ -70,9 +70,9 @@ export function RequestFilters({ values, onChange, onClear, hasRange }: RequestF
 type SetFilterProps = { filter: Filter; value: string; onEdit(): void; onRemove(): void }
 
 function SetFilter({ filter: { name, label }, value, onEdit, onRemove }: SetFilterProps) {
-  const projectName = useProjectNames()
+  const projectName = useProjectName(name === 'project' ? value : '')
   const tokenName = useTokenName(name === 'token' ? value : '')
-  const shown = { project: projectName(value), token: tokenName }[name as string] ?? value
+  const shown = { project: projectName, token: tokenName }[name as string] ?? value
   return (
     <span className="set-filter">
       <button type="button" className="set-filter-value" onClick={onEdit} title={`${label}: ${value}`}>

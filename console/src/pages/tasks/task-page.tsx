@@ -1,9 +1,11 @@
 /** One task: its states, its provider, what it has generated, and the delivery of its webhook. */
+
 import type { ReactNode } from 'react'
 import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
 import type { AdminTaskDetail } from '../../api/types.ts'
 import { isOwnPath } from '../../lib/foreign-address.ts'
+import { ProjectLink, TokenLink } from '../../ui/account-link.tsx'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Badge, Card, CopyableId, Facts, Meter } from '../../ui/display.tsx'
@@ -237,8 +239,8 @@ const link = (to: string, text: string): ReactNode => <A to={to}>{text}</A>
 const identity = ({ task_id, token_id, project_id, end_user, model }: AdminTaskDetail): Fact[] => [
   ['Task id', copyable(task_id)],
   ['Model', link(`/models/${model}`, model)],
-  ['Project', project_id === null ? null : link(`/projects/${project_id}`, project_id)],
-  ['Token', link(`/tokens/${token_id}`, token_id)],
+  ['Project', project_id === null ? null : <ProjectLink key="project" id={project_id} />],
+  ['Token', <TokenLink key="token" id={token_id} />],
   ['End user', end_user],
 ]
 

@@ -80,7 +80,7 @@ export function UsagePage() {
           isLoading={table.isPending}
           error={table.error}
           onRetry={() => void table.refetch()}
-          empty={<NoCalls />}
+          empty={<p className="state soft">No calls to split.</p>}
         />
         <BudgetForecasts />
         {seesAll(me) && <LedgerCheckCard range={range} />}

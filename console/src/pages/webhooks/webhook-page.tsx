@@ -1,7 +1,9 @@
 /** One webhook, with each attempt to deliver it. */
+
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { Webhook } from '../../api/types.ts'
 import { hasRight } from '../../shell/page.ts'
+import { TokenLink } from '../../ui/account-link.tsx'
 import { useRouteParams } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
 import { Card, CopyableId, Facts, Nothing } from '../../ui/display.tsx'
@@ -77,12 +79,7 @@ export function WebhookPage() {
                       {data.task_id}
                     </A>,
                   ],
-                  [
-                    'Token',
-                    <A key="token" to={`/tokens/${data.token_id}`}>
-                      {data.token_id}
-                    </A>,
-                  ],
+                  ['Token', <TokenLink key="token" id={data.token_id} />],
                   ['Task ended', <Time key="ended" at={data.ended_at} />],
                   ['Delivered', data.delivered_at === null ? null : <Time key="delivered" at={data.delivered_at} />],
                   [
