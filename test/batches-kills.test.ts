@@ -209,6 +209,16 @@ async function ledgerOf(plan: BatchPlan): Promise<Map<string, number>> {
   return new Map(rows.map(({ kind, entries }) => [kind, entries]))
 }
 
+/** How often the ledger has each call, without those that it has reversed. */
+async function entriesOf(plan: BatchPlan): Promise<Map<string, number>> {
+  const net = "cast(sum(case kind when 'reversal' then -1 else 1 end) as integer)"
+  const rows = await select<{ call_id: string; entries: number }>(
+    plan,
+    `select call_id, ${net} as entries from ledger_entries group by call_id`,
+  )
+  return new Map(rows.map(({ call_id, entries }) => [call_id, entries]))
+}
+
 /** Whether no batch is left of which a process could be killed. */
 const hasEnded = async (plan: BatchPlan): Promise<boolean> =>
   (await select(plan, "select batch_id from batches where status <> 'completed'")).length === 0
@@ -219,6 +229,7 @@ async function reconcile(plan: BatchPlan, { mode, vendor, count }: { mode: Mode;
   const batches = await waitForAll(gateway)
   // Those of processes that have ended are recorded once their leases have.
   while ((await select(plan, 'select * from open_calls limit 1')).length > 0) await Bun.sleep(100)
+  const all: ResultLine[] = []
   let [again, unknown] = [0, 0]
   for (const batch of batches) {
     const { name } = batch.metadata
@@ -227,6 +238,7 @@ async function reconcile(plan: BatchPlan, { mode, vendor, count }: { mode: Mode;
     expect(lines.map(({ custom_id }) => custom_id).sort()).toEqual(ids.sort())
     for (const line of lines) {
       const calls = vendor.calls.get(line.custom_id) ?? 0
+      all.push(line)
       if (line.called_again) again++
       if (line.error?.code === 'outcome_unknown') unknown++
       if (mode === 'once') {
@@ -249,6 +261,13 @@ async function reconcile(plan: BatchPlan, { mode, vendor, count }: { mode: Mode;
   }
   gateway.child.kill('SIGTERM')
   await gateway.child.exited
+  const entries = await entriesOf(plan)
+  for (const { id, custom_id, called_again, error } of all) {
+    const [calls, charged] = [vendor.calls.get(custom_id) ?? 0, entries.get(id) ?? 0]
+    // Whether a call was sent that was open when its process died is not known: the ledger has it.
+    const isOpen = called_again ?? error?.code === 'outcome_unknown'
+    expect([id, charged >= calls, isOpen || charged === calls]).toEqual([id, true, true])
+  }
   const kinds = await ledgerOf(plan)
   const of = (kind: string) => kinds.get(kind) ?? 0
   const called = [...vendor.calls.values()].reduce((sum, calls) => sum + calls, 0)
