@@ -31,6 +31,7 @@ describeInBrowser('use and cost in the console', () => {
     const large = page.getByRole('row', { name: /team\/large/ })
     expect(await large.getByRole('link').first().getAttribute('href')).toBe('/console/models/team/large')
     expect(await large.getByRole('link').nth(1).getAttribute('href')).toContain('/console/requests?model=team%2Flarge')
+    expect(await large.getByRole('link').nth(2).getAttribute('href')).toContain('model=team%2Flarge&error=any')
     await page.getByRole('button', { name: 'Calls' }).click()
     await page.waitForURL('**sort=-calls*')
     const calls = async () =>

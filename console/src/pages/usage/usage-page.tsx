@@ -139,7 +139,15 @@ function SplitChart({ data, by, of }: { data: Summary; by: Split; of: keyof type
 }
 
 function columnsOf(by: Split, range: TimeRange, all: Sums | undefined): Column<SummarySeries>[] {
-  const searchOf = (key: string) => ({ [by]: key, range: 'custom', from: String(range.start), to: String(range.end) })
+  const span = { range: 'custom', from: String(range.start), to: String(range.end) }
+  const rowsOf = (key: string | null, value: number, filter: Record<string, string> = {}) =>
+    key ? (
+      <A to="/requests" search={{ [by]: key, ...filter, ...span }}>
+        <Count value={value} />
+      </A>
+    ) : (
+      <Count value={value} />
+    )
   return [
     {
       key: 'name',
@@ -156,21 +164,14 @@ function columnsOf(by: Split, range: TimeRange, all: Sums | undefined): Column<S
       head: 'Calls',
       isNumber: true,
       isSortable: true,
-      cell: ({ key, total }) =>
-        key ? (
-          <A to="/requests" search={searchOf(key)}>
-            <Count value={total.calls} />
-          </A>
-        ) : (
-          <Count value={total.calls} />
-        ),
+      cell: ({ key, total }) => rowsOf(key, total.calls),
     },
     {
       key: 'errors',
       head: 'Failed',
       isNumber: true,
       isSortable: true,
-      cell: ({ total }) => <Count value={errorsOf(total)} />,
+      cell: ({ key, total }) => rowsOf(key, errorsOf(total), { error: 'any' }),
     },
     {
       key: 'input',
