@@ -28,7 +28,7 @@ const AHEAD_MILLISECONDS = 61_000
 /** A process that has not reached its point by then is killed where it is. */
 const KILL_MILLISECONDS = 3_000
 
-/** A part of results is full after some 100 of these. */
+/** A part of results is full after some 25 of these. */
 const ANSWER_BYTES = 20_000
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-batches-'))

@@ -153,9 +153,10 @@ export async function inputStream(
   return file.body(range)
 }
 
-/** Of 2 MiB; a batch is claimed some ten thousand times at most, and the number has 31 bits. */
+/** A batch is claimed some ten thousand times at most, and the number has 31 bits. */
 const PARTS_OF_CLAIM = 10_000
-const PART_BYTES = 2 * 1024 * 1024
+/** What is read of results at a time: larger parts let the memory of a large batch grow by tens of megabytes. */
+export const PART_BYTES = 512 * 1024
 const LINES_PER_PIECE = 100
 const TYPE = 'application/jsonl'
 const KINDS: readonly ResultKind[] = ['output', 'error']

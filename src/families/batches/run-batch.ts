@@ -90,7 +90,7 @@ async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'en
 
 type Ending = NonNullable<BatchProgress['ending']>
 
-const LINES_PER_WRITE = 500
+const LINES_PER_WRITE = 200
 const LINES_PER_DELETE = 5_000
 const DAY_MILLISECONDS = 86_400_000
 

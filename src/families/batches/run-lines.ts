@@ -6,7 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchPause, LineResult } from '../../store/batches/batch-store.ts'
 import { callLine } from './call-line.ts'
-import { type ClaimedBatch, inputStream, storeParts } from './parts.ts'
+import { type ClaimedBatch, inputStream, PART_BYTES, storeParts } from './parts.ts'
 
 /** `finished`: no line waits. `stopped`: it was cancelled. `closing`: the process stops. `gone`: its input was deleted. */
 export type Ran = 'finished' | 'expired' | 'stopped' | 'closing' | 'revoked' | 'gone' | BatchPause
@@ -16,7 +16,6 @@ const LINES_PER_READ = 100
 const READ_BYTES = 256 * 1024
 /** So many results become a part of a file. */
 const PART_LINES = 1_000
-const PART_BYTES = 2 * 1024 * 1024
 
 /** Rejects when the run was interrupted; lines whose outcome is unknown then stay marked as started. */
 export async function runLines(claimed: ClaimedBatch): Promise<Ran> {

@@ -6,7 +6,7 @@ import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchVendorOrder, LineResult } from '../../store/batches/batch-store.ts'
 import { readLineResult, UNKNOWN, uncalledResult } from './call-line.ts'
 import { collectOrders, hasLines, linesInOrder, orderKeyOf, orderStream, saveOrder } from './collect-orders.ts'
-import { type ClaimedBatch, saveProgress, storeParts } from './parts.ts'
+import { type ClaimedBatch, PART_BYTES, saveProgress, storeParts } from './parts.ts'
 import { readInput } from './run-lines.ts'
 
 /** `done`: vendors have nothing more to do. `until_ms`: when to look again; `isOver`: no further line may be called. */
@@ -25,7 +25,6 @@ const LISTED_MILLISECONDS = 300_000
 const LATE_MILLISECONDS = 2 * 86_400_000
 const RESULTS_AT_ONCE = 64
 const PART_LINES = 1_000
-const PART_BYTES = 2 * 1024 * 1024
 
 export async function runOrders(claimed: ClaimedBatch): Promise<Ordered> {
   const { batch, clock } = claimed
