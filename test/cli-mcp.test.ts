@@ -61,4 +61,20 @@ describe('gatehouse mcp', () => {
     expect((await mcp('list')).out).toMatch(/v2:ada +act +pending/)
     await store.close()
   })
+
+  it('lists people who have accounts of their own at servers, and disconnects one', async () => {
+    expect((await mcp('people')).out).toBe('Nobody has connected an account.\n')
+    const store = await openStore({ url: store_url })
+    const audit = { actor: 'gateway', action: 'test', object_type: 'test', object_id: 'v', at_ms: 1 }
+    const made = { connection_id: 'mcpc_1', sealed: 'x.y', connected_at: 1_700_000_000 }
+    const key = { person: 'ada https://login.example.com', server: 'v' }
+    await store.mcpConnections.connect(key, made, audit)
+    expect((await mcp('people')).out).toMatch(/mcpc_1 +v +ada +connected +2023-11-14T22:13:20/)
+    expect((await mcp('disconnect mcpc_2')).code).toContain('mcpc_2')
+    expect((await mcp('disconnect mcpc_1')).out).toBe(
+      'mcpc_1 has ended: its tokens are deleted here; they were not revoked.\n',
+    )
+    expect(await store.mcpConnections.find(key)).toBeUndefined()
+    await store.close()
+  })
 })

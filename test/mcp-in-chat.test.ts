@@ -128,6 +128,34 @@ describe('a response with tools of an MCP server', () => {
     expect(await failed(asking)).toMatchObject({ status: 400, param: 'tools[0].server_label' })
   })
 
+  it('is refused before a model or a tool is paid for where it must call a tool that is not offered', async () => {
+    const one = { ...never, allowed_tools: ['mail'] }
+    for (const name of ['weather', 'none']) {
+      const tool_choice = { type: 'mcp' as const, server_label: 'v', name }
+      const refused = await failed(client.responses.create({ model, input: question, tools: [one], tool_choice }))
+      expect(refused).toMatchObject({ status: 400, param: expect.stringContaining('tool_choice') })
+    }
+    expect([vendor.calls, await usage(0)]).toEqual([0, []])
+  })
+
+  it('calls no tool, and charges none, that the client approves and that is not offered or allowed', async () => {
+    const one = { ...never, allowed_tools: ['mail'] }
+    for (const name of ['weather', 'none']) {
+      const input = [
+        { role: 'user', content: 'Hello' },
+        { type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'v', name, arguments: '{}' },
+        { type: 'mcp_approval_response', approval_request_id: 'mcpr_1', approve: true },
+      ]
+      const response = await client.responses.create({ model, input: input as never, tools: [one] })
+      expect(response.output.find(({ type }) => type === 'mcp_call')).toMatchObject({
+        status: 'failed',
+        error: `There is no tool "${name}".`,
+      })
+    }
+    expect(vendor.calls).toBe(0)
+    expect((await usage(2)).map((row) => JSON.stringify(row)).join()).not.toContain('mcp/')
+  })
+
   it('is not generated in the background', async () => {
     for (const stream of [false, true]) {
       const refused = await failed(

@@ -8,7 +8,7 @@ import { systemClock } from '../src/kit/clock.ts'
 import { openStore } from '../src/store/open-store.ts'
 import type { Store } from '../src/store/store.ts'
 import { beginSession, startAdminGateway } from './kit/admin.ts'
-import { CURRENT, mcpClient } from './kit/mcp.ts'
+import { BEFORE, CURRENT, mcpClient } from './kit/mcp.ts'
 import { type McpVendor, say, startMcpVendor, tool } from './kit/mcp-vendor.ts'
 import { startOAuthIssuer, USER_CLIENT } from './kit/oauth-issuer.ts'
 
@@ -275,6 +275,113 @@ describe('the tools that a person is offered', () => {
   })
 })
 
+describe('the operator', () => {
+  it('sees who is connected, and disconnects a person, whose tokens are revoked and tools forgotten', async () => {
+    const gateway = await start()
+    const [ada, bob] = [await person(gateway, 'ada'), await person(gateway, 'bob')]
+    await ada.begin()
+    expect(await gateway.read<object>('/mcp/people')).toMatchObject({ data: [], next_cursor: null })
+    for (const one of [ada, bob]) {
+      await one.connect()
+      await one.act()
+    }
+    type Row = { connection_id: string; subject: string }
+    type Page = { data: Row[]; next_cursor: string | null }
+    const first = await gateway.read<Page>('/mcp/people?limit=1')
+    const second = await gateway.read<Page>(`/mcp/people?limit=1&cursor=${first.next_cursor}`)
+    const all = [...first.data, ...second.data]
+    const one = { server: 'v', issuer: ISSUER, state: 'connected', connected_at: expect.any(Number) }
+    expect(all.toSorted((a, b) => (a.subject < b.subject ? -1 : 1))).toMatchObject([
+      { ...one, subject: 'ada' },
+      { ...one, subject: 'bob' },
+    ])
+    expect([second.next_cursor, JSON.stringify(all).includes('sealed')]).toEqual([null, false])
+    const pins = async () => [...new Set((await store.mcpTools.list()).map(({ server }) => server.split('%')[0]))]
+    expect(await pins()).toEqual(['v:ada', 'v:bob'])
+    const id = all.find(({ subject }) => subject === 'ada')?.connection_id
+    const end = (path = id) => gateway.admin(`/mcp/people/${path}`, { method: 'DELETE' })
+    expect(await (await end()).json()).toEqual({ revoked: true })
+    expect(issuer.revoked).toEqual([issuer.secrets[1] as string])
+    expect([await ada.state(), await ada.act(), await bob.act()]).toEqual(['none', asked, done('bob')])
+    expect(await pins()).toEqual(['v:bob'])
+    expect([(await end()).status, (await end('mcpc_none')).status]).toEqual([404, 404])
+    const { data } = await gateway.read<{ data: { action: string; actor: string }[] }>('/audit?object_id=v')
+    expect(data[0]).toMatchObject({ action: 'mcp_connection.delete', actor: 'environment' })
+  })
+
+  it('alone disconnects others, a viewer only sees them, and neither a viewer nor a project is given an account', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    await ada.connect()
+    const { data } = await gateway.read<{ data: { connection_id: string }[] }>('/mcp/people')
+    const path = `/mcp/people/${data[0]?.connection_id}`
+    const json = { name: 'v', role: 'viewer' }
+    const issued = await gateway.admin('/admin-tokens', { json })
+    const { secret: as } = (await issued.json()) as { secret: string }
+    expect((await gateway.admin('/mcp/people', { as })).status).toBe(200)
+    expect((await gateway.admin(path, { as, method: 'DELETE' })).status).toBe(403)
+    const refused = await gateway.admin('/mcp/connections/v', { as, json: {} })
+    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('does not have the right')])
+    expect(await ada.act()).toEqual(done('ada'))
+  })
+})
+
+describe('the connection of a person to the server', () => {
+  it('ends when it is not used for mcp.idle_minutes, and is made again by the next call', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    await ada.connect()
+    await ada.act()
+    const opened = () => initialized
+    let initialized = 0
+    const { intercept } = vendor
+    vendor.intercept = (request, body) => {
+      const method = (body as { method?: string } | undefined)?.method
+      if (method === 'server/discover' || method === 'initialize') initialized++
+      return intercept?.(request, body)
+    }
+    gateway.clock.advance(29 * 60_000)
+    await ada.act()
+    gateway.clock.advance(29 * 60_000)
+    await ada.act()
+    expect(opened()).toBe(0)
+    gateway.clock.advance(31 * 60_000)
+    expect([await ada.act(), opened()]).toEqual([done('ada'), 1])
+  })
+})
+
+describe('other sessions of a person', () => {
+  it.each([BEFORE, CURRENT] as const)(
+    'are told of new tools once the account is connected or not (%s)',
+    async (version) => {
+      const gateway = await start()
+      const [ada, bob] = [await person(gateway, 'ada'), await person(gateway, 'bob')]
+      const told = { ada: 0, bob: 0 }
+      let next = Promise.withResolvers<void>()
+      const open = async ({ token, sub }: { token: string; sub: string }) => {
+        const onToolsChanged = () => {
+          told[sub as 'ada']++
+          next.resolve()
+        }
+        const client = await mcpClient(gateway, { token, version, onToolsChanged })
+        stops.push(() => client.close())
+        return client
+      }
+      const mine = await open(ada)
+      await open(bob)
+      await ada.connect()
+      await next.promise
+      expect((await mine.listTools()).tools.map(({ name }) => name)).toEqual(['v__act', 'v__of-ada'])
+      next = Promise.withResolvers()
+      await ada.end()
+      await next.promise
+      expect((await mine.listTools()).tools.map(({ name }) => name)).toEqual(['v__connect'])
+      for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
+      expect(told.bob).toBe(0)
+    },
+  )
+})
+
 describe('what comes back from the authorization server', () => {
   it('is of no use to another person or session, a second time, or after 10 minutes', async () => {
     const gateway = await start()
@@ -441,6 +548,54 @@ describe('the tokens of a connection', () => {
     issuer.intercept = undefined
     gateway.clock.advance(60_000)
     expect([await ada.act(), await ada.state()]).toEqual([done('ada'), 'connected'])
+  })
+
+  it.each([false, true])(
+    'that a refresh brings after the person has connected again are not used (registered: %p)',
+    async (isRegistered) => {
+      const gateway = await start(
+        isRegistered ? { oauth_user: { client_id: undefined, client_secret: undefined } } : {},
+      )
+      const ada = await person(gateway, 'ada')
+      await ada.connect()
+      gateway.clock.advance(3_600_000)
+      const [sent, again] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      issuer.granted = () => {
+        sent.resolve()
+        return again.promise
+      }
+      const late = ada.act()
+      await sent.promise
+      const lost = issuer.secrets.at(-1) as string
+      issuer.granted = undefined
+      await ada.connect()
+      const row = () => store.mcpConnections.find({ person: `ada ${ISSUER}`, server: 'v' })
+      const made = await row()
+      again.resolve()
+      expect(await late).toEqual(asked)
+      expect(await row()).toEqual(made)
+      expect(await ada.act()).toEqual(done('ada'))
+      // Of one client, an issuer may have one grant for all tokens: with old ones the new ones would end.
+      expect(issuer.revoked.includes(lost)).toBe(isRegistered)
+    },
+  )
+
+  it('that a refresh brings after the person has disconnected are revoked', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    await ada.connect()
+    gateway.clock.advance(3_600_000)
+    const [sent, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    issuer.granted = () => {
+      sent.resolve()
+      return ended.promise
+    }
+    const late = ada.act()
+    await sent.promise
+    await ada.end()
+    ended.resolve()
+    expect([await late, await ada.state()]).toEqual([asked, 'none'])
+    expect(issuer.revoked).toContain(issuer.secrets.at(-1) as string)
   })
 
   it('that a killed process has refreshed and not stored are lost, which the next one says', async () => {

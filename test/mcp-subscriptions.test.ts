@@ -86,6 +86,34 @@ describe('a subscription of a session', () => {
     expect(seen).toEqual([URI, URI])
   })
 
+  it('that the client has ended while the server was away is not made again, nor is the server connected to', async () => {
+    vendor = startMcpVendor()
+    vendor.capabilities = { tools: {}, resources: { subscribe: true } }
+    const opened = await open({ url: vendor.url }, {})
+    const { client } = await connect(opened)
+    for (const ends of [false, true]) {
+      const { url } = vendor
+      vendor.intercept = undefined
+      if (ends) opened.clock.advance(31_000)
+      await client.subscribeResource({ uri: URI })
+      const isCut = Promise.withResolvers<void>()
+      vendor.intercept = (request) => {
+        isCut.resolve()
+        return request.url === url ? new Response('gone', { status: 404 }) : undefined
+      }
+      await client.callTool({ name: 'p__act', arguments: {} }).catch(() => {})
+      await isCut.promise
+      // No attempt waits any more after the last failure.
+      opened.clock.advance(10_000)
+      const before = vendor.headers.length
+      if (ends) await client.unsubscribeResource({ uri: URI })
+      opened.clock.advance(31_000)
+      for (let turns = 0; turns < 50; turns++) await new Promise((resolve) => setImmediate(resolve))
+      if (ends) expect(vendor.headers.length).toBe(before)
+      else expect(vendor.headers.length).toBeGreaterThan(before)
+    }
+  })
+
   it('is refused for a resource that the server or the caller has not, and for more than 100', async () => {
     const opened = await open({ ...program, tokens: ['tok_0000000000000000'] })
     const { client } = await connect(opened)

@@ -11,6 +11,7 @@ import { createLiveOverrides, type LiveOverrides } from '../calls/routing/live-o
 import type { Router } from '../calls/routing/router.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/load/environment.ts'
+import { personalServer } from '../families/mcp/connections.ts'
 import type { Route } from '../http/context.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -71,6 +72,7 @@ type LaterParts = Omit<
   | 'alertHistory'
   | 'mcpTools'
   | 'hasBuiltInTools'
+  | 'personalServer'
   | 'configVersions'
   | 'history'
   | 'ledger'
@@ -131,6 +133,7 @@ export function createControl(parts: ControlParts): Control {
           alertHistory: store.alertHistory,
           mcpTools: store.mcpTools,
           hasBuiltInTools: () => config().sandbox && config().mcp.enabled,
+          personalServer: (name) => personalServer(config().mcp, name),
           configVersions: store.configVersions,
           history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
           ledger: { ...store.ledger, currency: () => config().ledger.currency },

@@ -5,6 +5,7 @@ import { adminBatchRoutes } from '../admin/routes/batches.ts'
 import { adminBudgetRoutes } from '../admin/routes/budgets.ts'
 import { cacheRoutes } from '../admin/routes/cache.ts'
 import { adminFileRoutes } from '../admin/routes/files.ts'
+import { mcpPeopleRoutes } from '../admin/routes/mcp-people.ts'
 import { mcpToolRoutes } from '../admin/routes/mcp-tools.ts'
 import { overrideRoutes } from '../admin/routes/overrides.ts'
 import { requestRoutes } from '../admin/routes/requests.ts'
@@ -12,7 +13,8 @@ import { adminTaskRoutes } from '../admin/routes/tasks.ts'
 import { adminUsageRoutes } from '../admin/routes/usage.ts'
 import { purgeStore } from '../calls/cache/purges.ts'
 import { createLiveOverrides } from '../calls/routing/live-overrides.ts'
-import { type Config, DEFAULT_LEDGER, DEFAULT_SERVER } from '../config/config.ts'
+import { type Config, DEFAULT_ADMIN, DEFAULT_LEDGER, DEFAULT_MCP, DEFAULT_SERVER } from '../config/config.ts'
+import { createMcpConnections, personalServer } from '../families/mcp/connections.ts'
 import { createApp } from '../http/app.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'
@@ -37,6 +39,9 @@ type LocalAdmin = {
   send(path: string, init: RequestInit): Promise<Response>
   close(): Promise<void>
 }
+
+/** Tokens that nobody can open are deleted all the same. */
+const NO_CONFIG = { server: DEFAULT_SERVER, admin: DEFAULT_ADMIN, mcp: DEFAULT_MCP }
 
 /** Without the providers and models of a gateway: it does not check whether a name is configured. */
 export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts): LocalAdmin {
@@ -78,6 +83,10 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
         ...parts,
         mcpTools: store.mcpTools,
         hasBuiltInTools: () => (config?.sandbox && config.mcp.enabled) ?? false,
+      }),
+      ...mcpPeopleRoutes({
+        mcpConnections: createMcpConnections({ ...parts, store, config: () => config ?? NO_CONFIG, log }),
+        personalServer: (name) => personalServer(config?.mcp ?? DEFAULT_MCP, name),
       }),
       ...adminTaskRoutes({ ...parts, tasks, webhooks }),
       ...adminBatchRoutes({ batches: store.batches, clock }),

@@ -49,7 +49,8 @@ type Mcp = McpRouteParts['mcp'] & {
 
 export function createMcp(parts: McpParts): Mcp {
   const { config, stages, catalogue: models, clock } = parts
-  const connections = createMcpConnections(parts)
+  const announce = (server: string, person?: string) => void endpoint?.then((loaded) => loaded.notify(server, person))
+  const connections = createMcpConnections({ ...parts, onChange: announce })
   const servers = createMcpServers({ ...parts, connections })
   const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
@@ -72,12 +73,13 @@ export function createMcp(parts: McpParts): Mcp {
       servers,
       pipeline: calls(),
       settings: () => config().mcp,
+      personOf: (caller, server) => servers.personOf(caller, server),
       isAlone: config().server.workers === 1,
     })
   }
 
   const login = () => (config().mcp.enabled ? config().mcp.oauth : undefined)
-  servers.onChange((server) => void endpoint?.then((loaded) => loaded.notify(server)))
+  servers.onChange(announce)
   servers.apply()
 
   return {

@@ -11,6 +11,7 @@ import { adminFileRoutes, type FileRouteParts } from './files.ts'
 import { type GuardRouteParts, guardRoutes } from './guards.ts'
 import { type LedgerRouteParts, ledgerRoutes } from './ledger.ts'
 import { type McpConnectionRouteParts, mcpConnectionRoutes } from './mcp-connections.ts'
+import { type McpPeopleRouteParts, mcpPeopleRoutes } from './mcp-people.ts'
 import { type McpServerRouteParts, mcpServerRoutes } from './mcp-servers.ts'
 import { type McpToolRouteParts, mcpToolRoutes } from './mcp-tools.ts'
 import { adminModelRoutes, type ModelRouteParts } from './models.ts'
@@ -41,6 +42,7 @@ export type ControlRouteParts = ModelRouteParts &
   WebhookRouteParts &
   McpServerRouteParts &
   McpConnectionRouteParts &
+  McpPeopleRouteParts &
   McpToolRouteParts &
   GuardRouteParts
 
@@ -64,6 +66,7 @@ export const controlRoutes = (parts: ControlRouteParts): Route[] => [
   ...webhookRoutes(parts),
   ...mcpServerRoutes(parts),
   ...mcpConnectionRoutes(parts),
+  ...mcpPeopleRoutes(parts),
   ...mcpToolRoutes(parts),
   ...guardRoutes(parts),
 ]

@@ -31,6 +31,7 @@ const McpConnection = Type.Object(
   },
   { title: 'McpConnection' },
 )
+export const McpConnectionEnded = Type.Object({ revoked: Type.Boolean() }, { title: 'McpConnectionEnded' })
 const Finish = Type.Object(
   {
     query: Type.String({
@@ -141,7 +142,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
       summary: 'End your connection to an MCP server',
       description: 'Deletes its tokens, and revokes them where the authorization server has an endpoint for it.',
       params,
-      response: Type.Object({ revoked: Type.Boolean() }, { title: 'McpConnectionEnded' }),
+      response: McpConnectionEnded,
       errors: ['object_not_found'],
       handle: async (context) => Response.json(await mcpConnections.end(serverOf(context), originOf(context))),
     }),

@@ -1,10 +1,10 @@
-/** `gatehouse mcp`: lists the tools of MCP servers, and approves them as they are now. */
+/** `gatehouse mcp`: lists the tools of MCP servers and approves them as they are now; lists people and disconnects them. */
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
 import { API_OPTIONS_HELP } from '../admin-api.ts'
 import { headedTable } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
 
-const HELP = `Usage: gatehouse mcp <list | approve> [options]
+const HELP = `Usage: gatehouse mcp <list | approve | people | disconnect> [options]
 
 Works on a running gateway (--url), or on its store. A tool of an MCP server is used only as it was approved: one
 whose description or schemas have changed is off until it is approved again.
@@ -12,6 +12,8 @@ whose description or schemas have changed is off until it is approved again.
 Commands:
   list                      show the tools that were seen, and what has changed since they were approved
   approve <server>[/tool]   approve a tool, or all tools of the server, as they are now
+  people                    show who has connected an account of their own to a server
+  disconnect <connection>   end the connection of a person, by its id in the list of people
 
 Options:
 ${API_OPTIONS_HELP}
@@ -35,6 +37,8 @@ type Tool = {
 const ACTIONS: Record<string, Action> = {
   list: { flags: {}, positionals: [], run: list },
   approve: { flags: {}, positionals: ['the name of a server, or server/tool'], run: approve },
+  people: { flags: {}, positionals: [], run: people },
+  disconnect: { flags: {}, positionals: ['the id of a connection'], run: disconnect },
 }
 
 export const run = (args: string[], terminal: Terminal): Promise<number> =>
@@ -91,5 +95,28 @@ async function approve(work: Work): Promise<number> {
   }
   if (given.has('json')) terminal.out(json({ approved }))
   else if (open.length === 0) terminal.out('Everything is approved as it is.\n')
+  return 0
+}
+
+type Person = { connection_id: string; server: string; subject: string; state: string; connected_at: number | null }
+
+async function people({ given, terminal, api }: Work): Promise<number> {
+  const found = (await api.all('/mcp/people')) as Person[]
+  const rows = found.map(({ connection_id, server, subject, state, connected_at }) => {
+    const since = connected_at === null ? '-' : new Date(connected_at * 1000).toISOString()
+    return [connection_id, server, clean(subject), state, since]
+  })
+  if (given.has('json')) terminal.out(json({ people: found }))
+  else if (rows.length === 0) terminal.out('Nobody has connected an account.\n')
+  else terminal.out(headedTable(['CONNECTION', 'SERVER', 'SUBJECT', 'STATE', 'SINCE'], rows, terminal))
+  return 0
+}
+
+async function disconnect({ given, terminal, api }: Work): Promise<number> {
+  const id = given.positionals[0] ?? ''
+  const { body } = await api.call(`/mcp/people/${encodeURIComponent(id)}`, { method: 'DELETE' })
+  const { revoked } = body as { revoked: boolean }
+  const how = revoked ? 'its tokens are revoked' : 'its tokens are deleted here; they were not revoked'
+  terminal.out(given.has('json') ? json({ revoked }) : `${clean(id)} has ended: ${how}.\n`)
   return 0
 }

@@ -16,7 +16,7 @@ import type { AuditOrigin } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { McpConnectionRow } from '../../store/admin/mcp-connection-store.ts'
 import type { Store } from '../../store/store.ts'
-import { type Identified, personOf } from './people.ts'
+import { type Identified, personOf, pinnedAs } from './people.ts'
 
 /** The person is not connected to the server. */
 export class NotConnected extends GatewayError {
@@ -48,16 +48,24 @@ export type McpConnections = {
   /** Returns the name of the server. `find`: the server of this name, as it is configured now. */
   finish(
     from: { person: string; session_id: string; query: string },
-    find: (name: string) => OAuthServer | undefined,
+    find: FindServer,
     by: AuditOrigin,
   ): Promise<string>
   /** Whether the authorization server has revoked the tokens; they are deleted in any case. */
   end(server: PersonalServer, by: AuditOrigin): Promise<{ revoked: boolean }>
+  /** Those of all people, by connection_id after this one. */
+  list(limit: number, after?: string): Promise<McpConnectionRow[]>
+  /** The same as `end`, by the operator; undefined: there is none. */
+  endNamed(connection_id: string, find: FindServer, by: AuditOrigin): Promise<{ revoked: boolean } | undefined>
 }
+
+type FindServer = (name: string) => OAuthServer | undefined
 
 type ConnectionsParts = {
   store: Pick<Store, 'mcpConnections'>
   config(): Pick<Config, 'contents_key' | 'contents_key_old' | 'server' | 'admin' | 'mcp'>
+  /** What the person is offered has changed. */
+  onChange?(server: string, person: string): void
   clock: Clock
   log: Log
 }
@@ -73,6 +81,7 @@ const PAGE = '/console/mcp'
 export function createMcpConnections({
   store: { mcpConnections: rows },
   config,
+  onChange,
   clock,
   log,
 }: ConnectionsParts): McpConnections {
@@ -166,6 +175,17 @@ export function createMcpConnections({
     throw notConnected(server.name, false)
   }
 
+  const end: McpConnections['end'] = async (server, by) => {
+    const { name, person } = server
+    const removed = await rows.remove(keyOf(server), pinnedAs(name, person), {
+      ...{ ...by, ...EVENT, action: 'mcp_connection.delete', object_id: name, at_ms: clock.now() },
+      before: { person },
+    })
+    onChange?.(name, person)
+    const tokens = tokensIn(removed, server)
+    return { revoked: tokens !== undefined && (await oauth.revoke(server, tokens)) }
+  }
+
   return {
     personOf: (caller, server) => personOf(caller, config(), server),
     redirectUri: (reached_at) => (consoleOrigin() ?? reached_at) + PAGE,
@@ -243,20 +263,25 @@ export function createMcpConnections({
           after: { person },
         },
       )
+      onChange?.(server.name, person)
       const old = tokensIn(before, server)
       if (old && !isSameGrant(old, tokens)) await oauth.revoke(server, old)
       return server.name
     },
 
-    async end(server, by) {
-      const removed = await rows.remove(keyOf(server), {
-        ...{ ...by, ...EVENT, action: 'mcp_connection.delete', object_id: server.name, at_ms: clock.now() },
-        before: { person: server.person },
-      })
-      const tokens = tokensIn(removed, server)
-      return { revoked: tokens !== undefined && (await oauth.revoke(server, tokens)) }
+    end,
+    list: (limit, after) => rows.list(limit, after),
+    async endNamed(connection_id, find, by) {
+      const row = await rows.named(connection_id)
+      return row && (await end({ ...(find(row.server) ?? { name: row.server }), person: row.person }, by))
     },
   }
+}
+
+/** Undefined: it is none to which people connect. */
+export function personalServer({ servers }: Config['mcp'], name: string): OAuthServer | undefined {
+  const { url, oauth_user } = (Object.hasOwn(servers, name) && servers[name]) || {}
+  return oauth_user && { name, url, oauth_user }
 }
 
 /** Some issuers have one grant for a person and client: with old tokens of it, the new ones would be revoked. */

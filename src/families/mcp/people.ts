@@ -34,6 +34,9 @@ export function personOf(
   return subject !== undefined && SUBJECT.test(subject) ? `${subject} ${issuer}` : undefined
 }
 
+/** The server by whose name the tools of a person are approved. */
+export const pinnedAs = (server: string, person: string): string => `${server}:${encodeURIComponent(person)}`
+
 /** `host`: of the issuer whose access tokens are those of the same people. */
 function subjectOf(actor: string, host: string | undefined): string | undefined {
   if (actor.startsWith('oidc:')) return actor.slice('oidc:'.length)

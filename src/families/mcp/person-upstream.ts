@@ -4,8 +4,15 @@ import type { ServedClient } from '../../providers/mcp/connect.ts'
 import { createUpstream, type McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type McpConnections, NotConnected } from './connections.ts'
+import { pinnedAs } from './people.ts'
 
-type PersonParts = Parameters<typeof createUpstream>[0] & { config: McpServerConfig }
+type PersonParts = Parameters<typeof createUpstream>[0] & {
+  config: McpServerConfig
+  /** After which an unused connection ends, until the next use. */
+  idle_ms(): number
+  /** What the person is offered has changed. */
+  onPersonChanged(person: string): void
+}
 
 /** `person` undefined: nobody can use it. */
 export function createPersonUpstream(
@@ -14,9 +21,13 @@ export function createPersonUpstream(
   connections: McpConnections,
   client?: ServedClient,
 ): McpUpstream {
-  const { name, config } = parts
+  const { name, config, clock, idle_ms, onPersonChanged } = parts
   let isClosed = false
   let current: { connection_id: string; upstream: McpUpstream } | undefined
+  /** Requests and subscriptions. */
+  let open = 0
+  let usedAt = 0
+  let isWaiting = false
 
   function leave(): void {
     void current?.upstream.close()
@@ -34,22 +45,56 @@ export function createPersonUpstream(
     if (current?.connection_id !== connection_id) {
       leave()
       const token = connections.token(server, connection_id)
-      // Changes of one person's lists are announced to nobody else.
-      current = { connection_id, upstream: createUpstream({ ...parts, token, client, onChanged() {} }) }
+      // They are announced to nobody else; a connection of one client knows them from that of the person.
+      const onChanged = () => client === undefined && onPersonChanged(person)
+      current = { connection_id, upstream: createUpstream({ ...parts, token, client, onChanged }) }
     }
     return current.upstream
+  }
+
+  function endWhenIdle(): void {
+    if (isWaiting || isClosed) return
+    isWaiting = true
+    clock.after(Math.max(1, usedAt + idle_ms() - clock.steady()), () => {
+      isWaiting = false
+      if (open === 0 && clock.steady() - usedAt >= idle_ms()) leave()
+      else if (current) endWhenIdle()
+    })
+  }
+
+  function used(change: 1 | -1): void {
+    open += change
+    usedAt = clock.steady()
+    endWhenIdle()
+  }
+
+  async function using<Result>(work: (upstream: McpUpstream) => Promise<Result>): Promise<Result> {
+    used(1)
+    try {
+      return await work(await connected())
+    } finally {
+      used(-1)
+    }
   }
 
   return {
     name,
     config,
-    pinned_as: `${name}:${encodeURIComponent(person ?? '')}`,
+    pinned_as: pinnedAs(name, person ?? ''),
     state: () => ({ is_connected: false }),
     known: () => undefined,
-    offer: async () => (await connected()).offer(),
-    offerForCall: async (signal) => (await connected()).offerForCall(signal),
-    request: async (request) => (await connected()).request(request),
-    watch: async (uri, listener) => (await connected()).watch(uri, listener),
+    offer: () => using((upstream) => upstream.offer()),
+    offerForCall: (signal) => using((upstream) => upstream.offerForCall(signal)),
+    request: (request) => using((upstream) => upstream.request(request)),
+    watch: (uri, listener) =>
+      using(async (upstream) => {
+        const stop = await upstream.watch(uri, listener)
+        used(1)
+        return () => {
+          used(-1)
+          stop()
+        }
+      }),
     for: (served) => createPersonUpstream(parts, person, connections, served),
     async close() {
       isClosed = true

@@ -25,11 +25,15 @@ type Entry = {
   people: { known: Map<string, McpUpstream>; create(person: string): McpUpstream } | undefined
 }
 
+type OnChange = (server: string, person?: string) => void
+
 export type McpServers = {
   /** By name; those that the caller may use. */
   of(caller: Caller): McpUpstream[]
   /** Undefined: there is none of this name that the caller may use. */
   find(name: string, caller: Caller): McpUpstream | undefined
+  /** Whose connection the caller would use at this server; undefined: that of all, or nobody's. */
+  personOf(caller: Caller, server: string): string | undefined
   /** All, for the operator. */
   all(): McpUpstream[]
   /** The tools of a server that the caller may call, approved or not. */
@@ -40,8 +44,8 @@ export type McpServers = {
   approvedOf: Approvals['of']
   /** Connects with the settings as they are now; a server whose settings are the same keeps its connection. */
   apply(): void
-  /** Called with the name of a server whose offer has changed. */
-  onChange(listener: (server: string) => void): void
+  /** Called with the name of a server whose offer has changed. `person`: for that one only. */
+  onChange(listener: OnChange): void
   close(): Promise<void>
 }
 
@@ -58,22 +62,32 @@ type ServersParts = {
 export function createMcpServers({ config, store, connections, ...parts }: ServersParts): McpServers {
   const approvals = createApprovals({ ...parts, store: store.mcpTools, settings: () => config().mcp })
   let upstreams = new Map<string, Entry>()
-  const listeners: ((server: string) => void)[] = []
+  const listeners: OnChange[] = []
+  const idle_ms = () => config().mcp.idle_minutes * 60_000
 
   function entryOf(key: string, own: Parameters<typeof createUpstream>[0]): Entry {
     const { config: server } = own
     if (!server?.oauth_user) return { key, upstream: createUpstream(own), people: undefined }
-    const create = (person?: string) => createPersonUpstream({ ...own, config: server }, person, connections)
+    const onPersonChanged = (person: string) => changed(own.name, person)
+    const personal = { ...own, config: server, idle_ms, onPersonChanged }
+    const create = (person?: string) => createPersonUpstream(personal, person, connections)
     return { key, upstream: create(), people: { known: new Map(), create } }
+  }
+
+  function changed(server: string, person?: string): void {
+    for (const listener of listeners) listener(server, person)
   }
 
   async function close({ upstream, people }: Entry): Promise<void> {
     await Promise.all([upstream, ...(people?.known.values() ?? [])].map((one) => one.close()))
   }
 
+  const personAt = (config: McpServerConfig | undefined, { playground: actor, token_id }: Caller) =>
+    connections.personOf({ actor, token_id }, config)
+
   /** That of the caller, where each person has a connection of their own. */
-  function ownOf({ upstream, people }: Entry, { playground: actor, token_id }: Caller): McpUpstream {
-    const person = people && connections.personOf({ actor, token_id }, upstream.config)
+  function ownOf({ upstream, people }: Entry, caller: Caller): McpUpstream {
+    const person = people && personAt(upstream.config, caller)
     if (!people || person === undefined) return upstream
     const own = people.known.get(person) ?? people.create(person)
     people.known.delete(person)
@@ -95,9 +109,7 @@ export function createMcpServers({ config, store, connections, ...parts }: Serve
     for (const [name, server] of configured.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       const key = canonicalJson(server ?? null)
       const old = upstreams.get(name)
-      const onChanged = () => {
-        for (const listener of listeners) listener(name)
-      }
+      const onChanged = () => changed(name)
       next.set(name, old?.key === key ? old : entryOf(key, { ...parts, name, config: server, onChanged }))
     }
     const gone = [...upstreams.values()].filter((one) => ![...next.values()].includes(one))
@@ -115,6 +127,7 @@ export function createMcpServers({ config, store, connections, ...parts }: Serve
 
   return {
     all,
+    personOf: (caller, server) => personAt(upstreams.get(server)?.upstream.config, caller),
     of: (caller) =>
       [...upstreams.values()].filter(({ upstream }) => isAllowed(upstream, caller)).map((one) => ownOf(one, caller)),
     find(name, caller) {

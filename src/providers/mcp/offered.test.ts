@@ -9,6 +9,7 @@ const CALL_MS = 120_000
 
 async function start() {
   const clock = manualClock()
+  const announced: number[] = []
   const asked: { resolve(names: string[]): void; signal: AbortSignal | undefined }[] = []
   const client = {
     getServerCapabilities: () => ({ tools: {} }),
@@ -28,7 +29,7 @@ async function start() {
     isConnected: () => true,
     isClosed: () => false,
     onListed() {},
-    onChanged() {},
+    onChanged: () => void announced.push(clock.now()),
     isLost: async () => false,
     failed: (thrown) => thrown as never,
   })
@@ -43,7 +44,7 @@ async function start() {
       ({ tools }) => tools.map(({ name }) => name),
       (thrown) => thrown.code ?? thrown,
     )
-  return { clock, asked, check, turn, offered }
+  return { clock, asked, check, turn, offered, announced }
 }
 
 it('ends after the time of a call, however many pages there are, and with its caller', async () => {
@@ -78,4 +79,26 @@ it('is not that of a call more than 5 s before, whose late answer counts no more
   asked[1]?.resolve(['old'])
   expect(await Promise.all([one, joined])).toEqual([['new'], ['new']])
   expect(offered.known()?.tools.map(({ name }) => name)).toEqual(['new'])
+})
+
+it('is announced less and less often while it differs each time, the last change too, and at once after a pause', async () => {
+  const { clock, asked, check, turn, announced } = await start()
+  const change = async (name: string) => {
+    const checking = check()
+    await turn()
+    asked.at(-1)?.resolve([name])
+    await checking
+  }
+  for (let count = 0; count < 720; count++) {
+    await change(`${count}`)
+    clock.advance(5_000)
+  }
+  // An hour: after 1, 2, 4, ... 256 s, then each 300 s.
+  expect(announced.length).toBeLessThan(25)
+  const before = announced.length
+  clock.advance(300_000)
+  expect(announced).toHaveLength(before + 1)
+  clock.advance(3_600_000)
+  await change('later')
+  expect(announced).toHaveLength(before + 2)
 })

@@ -39,6 +39,8 @@ const FRESH_MILLISECONDS = 60_000
 const CALL_FRESH_MILLISECONDS = 5_000
 /** A server that announces changes without end is not asked more often. */
 const CHANGE_MILLISECONDS = 1_000
+/** Changes that follow each other are announced after 1 s, 2 s, 4 s, ...: a list may be another one each time. */
+const MAX_ANNOUNCE_MILLISECONDS = 300_000
 /** Names of prompts and resources begin so where they are allowed, limited and counted; no tool is offered by such a one. */
 const RESERVED = /^(prompts|resources)\//
 /** More is cut off: clients cannot use thousands of tools. */
@@ -51,6 +53,9 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
   let askedAt = Number.NEGATIVE_INFINITY
   let toolsAskedAt = Number.NEGATIVE_INFINITY
   let isRefreshing = false
+  let announcedAt = Number.NEGATIVE_INFINITY
+  let announceWait = CHANGE_MILLISECONDS
+  let isAnnouncing = false
 
   const isFresh = () => parts.isConnected() && clock.steady() - askedAt < FRESH_MILLISECONDS
 
@@ -95,8 +100,27 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
     const hasChanged = JSON.stringify(offered) !== JSON.stringify(next)
     if (hasChanged || !offered) offered = next
     parts.onListed()
-    if (hasChanged) parts.onChanged()
+    if (hasChanged) announce()
     return offered
+  }
+
+  function announce(): void {
+    const since = clock.steady() - announcedAt
+    if (since < announceWait) {
+      if (isAnnouncing) return
+      isAnnouncing = true
+      clock.after(announceWait - since, () => {
+        isAnnouncing = false
+        if (!parts.isClosed()) announce()
+      })
+      return
+    }
+    announceWait =
+      since > 2 * MAX_ANNOUNCE_MILLISECONDS
+        ? CHANGE_MILLISECONDS
+        : Math.min(2 * announceWait, MAX_ANNOUNCE_MILLISECONDS)
+    announcedAt = clock.steady()
+    parts.onChanged()
   }
 
   /** Waits as long as for a call: a server that works on others may answer one by one. */

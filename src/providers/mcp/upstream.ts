@@ -102,7 +102,12 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
   let failures = 0
   let state: McpState = { is_connected: false }
   let isClosed = false
-  const resources = createWatchedResources({ connect: () => connect(), timeout_ms: limits.connect_ms, clock })
+  const resources = createWatchedResources({
+    connect: () => connect(),
+    isConnected: () => connection !== undefined,
+    timeout_ms: limits.connect_ms,
+    clock,
+  })
 
   function connect(isForLists = false): Promise<Client> {
     if (isClosed) return Promise.reject(new GatewayError('shutting_down', 'The gateway is stopping.'))
@@ -141,8 +146,8 @@ export function createUpstream(parts: UpstreamParts): McpUpstream {
     state = { ...state, is_connected: false }
     offered.forget()
     // Whoever waits for changes sends nothing that would connect again.
-    if (mayReturn && resources.isUsed())
-      clock.after(MAX_PAUSE_MILLISECONDS, () => isClosed || connect().catch(() => {}))
+    const mayConnect = () => !isClosed && resources.isUsed()
+    if (mayReturn && mayConnect()) clock.after(MAX_PAUSE_MILLISECONDS, () => mayConnect() && connect().catch(() => {}))
   }
 
   /** Its session is over, or it answers nothing more: the next use connects again. */

@@ -15,6 +15,7 @@ export type WatchedResources = {
 
 type WatchParts = {
   connect(): Promise<Client>
+  isConnected(): boolean
   timeout_ms: number
   clock: Clock
 }
@@ -25,7 +26,12 @@ const MAX_WATCHED = 1_000
 const UPDATE_MILLISECONDS = 100
 const FIRST_WITH_LISTEN = '2026-07-28'
 
-export function createWatchedResources({ connect, timeout_ms: timeout, clock }: WatchParts): WatchedResources {
+export function createWatchedResources({
+  connect,
+  isConnected,
+  timeout_ms: timeout,
+  clock,
+}: WatchParts): WatchedResources {
   const watched = new Map<string, Set<(uri: string) => void>>()
   const announced = new Set<string>()
   /** Changes of subscriptions, one after the other. */
@@ -63,6 +69,8 @@ export function createWatchedResources({ connect, timeout_ms: timeout, clock }: 
     listeners?.delete(listener)
     if (listeners?.size !== 0) return
     watched.delete(uri)
+    // A new connection knows of no subscription.
+    if (!isConnected()) return
     change((client) => (hasListen(client) ? listen(client) : client.unsubscribeResource({ uri }, { timeout }))).catch(
       () => {},
     )

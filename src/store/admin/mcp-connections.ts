@@ -82,15 +82,28 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
         return numUpdatedRows > 0n
       }),
 
-    remove: ({ person, server }, audit) =>
+    remove: ({ person, server }, pinned_as, audit) =>
       write(async (rows) => {
         const found = await rows
           .deleteFrom('mcp_connections')
           .where((row) => row.and({ person, server }))
           .returningAll()
           .executeTakeFirst()
+        await rows.deleteFrom('mcp_tools').where('server', '=', pinned_as).execute()
         if (found?.connection_id) await appendAudit(rows, audit)
         return found
       }),
+
+    list: (limit, after = '') =>
+      db
+        .selectFrom('mcp_connections')
+        .selectAll()
+        .where('connection_id', '>', after)
+        .orderBy('connection_id')
+        .limit(limit)
+        .execute(),
+
+    named: (connection_id) =>
+      db.selectFrom('mcp_connections').selectAll().where('connection_id', '=', connection_id).executeTakeFirst(),
   }
 }

@@ -16,6 +16,7 @@ import { createSessions, type Session } from './sessions.ts'
 
 type EndpointParts = ServeParts & {
   settings(): McpSettings
+  personOf(caller: McpAccess['caller'], server: string): string | undefined
   /** Whether all requests of a client come to this process: only then there are sessions. */
   isAlone: boolean
   clock: Clock
@@ -30,13 +31,14 @@ type McpCall = {
   access: McpAccess
 }
 
+type Streams = { scope: string | undefined; caller: McpAccess['caller']; handler: McpHttpHandler; open: number }
 type Send = Parameters<ReturnType<typeof createSessions>['open']>[1]
 
 export type McpEndpoint = {
   /** `ended` is called when the response was sent. */
   handle(call: McpCall): Promise<{ response: Response; ended(): void }>
-  /** The lists of a server may have changed. */
-  notify(server: string): void
+  /** The lists of a server may have changed. `person`: for that one only. */
+  notify(server: string, person?: string): void
   /** Aborted when the gateway stops: streams of notifications end, calls go on. */
   readonly stopping: AbortSignal
   stop(): void
@@ -48,18 +50,22 @@ const MAX_SUBSCRIPTIONS = 10_000
 const LISTEN = 'subscriptions/listen'
 
 export function createEndpoint(parts: EndpointParts): McpEndpoint {
-  const { settings, isAlone, clock } = parts
+  const { settings, isAlone, personOf, clock } = parts
   const create = (scope: string | undefined) => createMcpServer(scope, parts)
   const sessions = createSessions({ settings, create, clock })
   const stopping = new AbortController()
   /** Of the current protocol, by scope; the empty one is of all servers. */
   const handlers = new Map<string, McpHttpHandler>()
+  /** Those of streams of notifications, by scope and token. */
+  const streams = new Map<string, Streams>()
   /** Open streams of notifications without a session, by token. */
   const listening = new Map<string, number>()
 
   const listenTo = createListenedResources({
     ...parts,
-    notify: (scope, uri) => handlers.get(scope ?? '')?.notify.resourceUpdated(uri),
+    notify(scope, uri) {
+      for (const one of streams.values()) if (one.scope === scope) one.handler.notify.resourceUpdated(uri)
+    },
   })
 
   /** One of them keeps as much as a session. */
@@ -80,20 +86,35 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
   function handlerFor(scope: string | undefined): McpHttpHandler {
     const known = handlers.get(scope ?? '')
     if (known) return known
-    const made = createMcpHandler(() => create(scope), {
-      legacy: 'reject',
-      keepAliveMs: 0,
-      maxSubscriptions: MAX_SUBSCRIPTIONS,
-    })
+    const made = handlerOf(scope)
     handlers.set(scope ?? '', made)
     return made
   }
 
+  const handlerOf = (scope: string | undefined) =>
+    createMcpHandler(() => create(scope), { legacy: 'reject', keepAliveMs: 0, maxSubscriptions: MAX_SUBSCRIPTIONS })
+
+  /** The streams of the token of a call, with one more; `left` is called when it has ended. */
+  function joinStreams({ scope, token_id, access: { caller } }: McpCall) {
+    const leave = listen(token_id)
+    const key = JSON.stringify([scope, token_id])
+    const own = streams.get(key) ?? { scope, caller, handler: handlerOf(scope), open: 0 }
+    streams.set(key, own)
+    own.open++
+    const left = () => {
+      leave()
+      if (--own.open > 0) return
+      streams.delete(key)
+      void own.handler.close()
+    }
+    return { handler: own.handler, left }
+  }
+
   /** A request without a session, which may open one. */
-  async function sessionless({ request, body, scope, token_id }: McpCall, send: Send): Promise<Response> {
+  async function sessionless({ request, body, scope, token_id, access }: McpCall, send: Send): Promise<Response> {
     const opens = isAlone && request.method === 'POST' && isInitializeRequest(body)
     return opens
-      ? await sessions.open({ token_id, scope }, send)
+      ? await sessions.open({ token_id, scope, caller: access.caller }, send)
       : await send(await sessions.single(scope, !acceptsStream(request)))
   }
 
@@ -111,14 +132,14 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       const isLegacy = request.method !== 'POST' || (await isLegacyRequest(request, body))
       if (!isLegacy) {
         if (memberOf(body, 'method') !== LISTEN) return alone(await handlerFor(scope).fetch(request, options))
-        const left = listen(token_id)
+        const { handler, left } = joinStreams(call)
         const resources = await listenTo(body, { scope, access, signal: request.signal })
         const ended = () => {
           left()
           resources.ended()
         }
         try {
-          const response = await handlerFor(scope).fetch(request, { ...options, parsedBody: resources.body })
+          const response = await handler.fetch(request, { ...options, parsedBody: resources.body })
           return { response, ended }
         } catch (thrown) {
           ended()
@@ -143,19 +164,23 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
         throw thrown
       }
     },
-    notify(server) {
-      sessions.notify(server)
-      for (const scope of ['', server]) {
-        const { notify } = handlers.get(scope) ?? {}
-        notify?.toolsChanged()
-        notify?.promptsChanged()
-        notify?.resourcesChanged()
+    notify(server, person) {
+      sessions.notify(server, (caller) => person === undefined || personOf(caller, server) === person)
+      for (const { scope, caller, handler } of streams.values()) {
+        if (scope !== undefined && scope !== server) continue
+        if (person !== undefined && personOf(caller, server) !== person) continue
+        handler.notify.toolsChanged()
+        handler.notify.promptsChanged()
+        handler.notify.resourcesChanged()
       }
     },
     stopping: stopping.signal,
     stop: () => stopping.abort(),
     async close() {
-      await Promise.all([sessions.close(), ...[...handlers.values()].map((handler) => handler.close())])
+      await Promise.all([
+        sessions.close(),
+        ...[...handlers.values(), ...[...streams.values()].map(({ handler }) => handler)].map((one) => one.close()),
+      ])
     },
   }
 }

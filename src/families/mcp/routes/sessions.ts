@@ -4,11 +4,14 @@ import type { McpSettings } from '../../../config/config.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import type { Caller } from '../../../spec/token.ts'
 import { createEventStores, type SentEvents } from './sent-events.ts'
 
 export type Session = {
   id: string
   token_id: string
+  /** Who has opened it. */
+  caller: Caller
   /** Of one server; undefined: of all. */
   scope: string | undefined
   server: Server
@@ -26,11 +29,12 @@ type SessionsParts = {
   clock: Clock
 }
 
-type Opening = { token_id: string; scope: string | undefined }
+type Owner = { token_id: string; scope: string | undefined }
+type Opening = Owner & { caller: Caller }
 
 type Sessions = {
   /** The session of this id; undefined: the token has none such at this path. */
-  find(id: string, owner: Opening): Session | undefined
+  find(id: string, owner: Owner): Session | undefined
   /** `handle` gets a transport that becomes a session when its client is initialized. Rejects with server_is_overloaded. */
   open(
     owner: Opening,
@@ -38,8 +42,8 @@ type Sessions = {
   ): Promise<Response>
   /** A transport for one request. */
   single(scope: string | undefined, asJson: boolean): Promise<WebStandardStreamableHTTPServerTransport>
-  /** Tells all sessions that see this server that its lists may have changed. */
-  notify(server: string): void
+  /** Tells those sessions that see this server, and that `isFor` names, that its lists may have changed. */
+  notify(server: string, isFor: (caller: Caller) => boolean): void
   close(): Promise<void>
 }
 
@@ -96,7 +100,7 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
       session.used_at = clock.steady()
       return session
     },
-    async open({ token_id, scope }, handle) {
+    async open({ token_id, scope, caller }, handle) {
       makePlace(token_id)
       opening++
       let isOpening = true
@@ -112,7 +116,7 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
         sessionIdGenerator: () => `mcp_${randomAlphanumerics(32)}`,
         onsessioninitialized(id) {
           opened()
-          sessions.set(id, { id, token_id, scope, server, transport, events, used_at: clock.steady(), open: 0 })
+          sessions.set(id, { id, token_id, caller, scope, server, transport, events, used_at: clock.steady(), open: 0 })
           // Others may have been opened at the same time.
           limitOwn(token_id, settings().max_token_sessions)
           watch()
@@ -134,9 +138,9 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
       await create(scope).connect(transport)
       return transport
     },
-    notify(name) {
-      for (const { scope, server } of sessions.values()) {
-        if (scope !== undefined && scope !== name) continue
+    notify(name, isFor) {
+      for (const { scope, server, caller } of sessions.values()) {
+        if ((scope !== undefined && scope !== name) || !isFor(caller)) continue
         for (const send of [server.sendToolListChanged, server.sendPromptListChanged, server.sendResourceListChanged]) {
           send.call(server).catch(() => {}) // its client has no open stream
         }
