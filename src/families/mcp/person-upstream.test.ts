@@ -14,7 +14,8 @@ it('a server that is closed while a connection is looked for opens none', async 
     },
   } as unknown as McpConnections
   const config = { url: 'http://127.0.0.1:1/mcp', oauth_user: {} }
-  const parts = { name: 'v', config, version: '1', clock: systemClock, log: {}, transport: {}, onChanged() {} }
+  const idle_ms = () => 60_000
+  const parts = { name: 'v', config, version: '1', clock: systemClock, idle_ms, log: {}, transport: {}, onChanged() {} }
   const upstream = createPersonUpstream(parts as never, 'ada', connections)
   const asking = upstream.offer()
   await upstream.close()
