@@ -118,6 +118,8 @@ describeInBrowser('the first tasks of a new user', () => {
     const page = await opened.open('/')
     const user = counting()
     await user.click(inNavigation(page, 'Usage and cost'))
+    // The first page has a range too.
+    await page.getByRole('heading', { level: 1, name: 'Usage and cost' }).waitFor()
     await choose(page, user, ['Time', 'Last 7 days'])
     await page.waitForURL('**range=7d*')
     const row = page.getByRole('row', { name: /Search team/ })

@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open-store.ts'
 import type { TaskChange } from '../../src/store/store.ts'
 import { describeInBrowser } from './support/chromium.ts'
 import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
-import { expectSoon } from './support/soon.ts'
+import { cleared, expectSoon } from './support/soon.ts'
 
 const NOW = Math.floor(Date.now() / 1000)
 /** No webhook is sent while the tests run. */
@@ -189,7 +189,7 @@ describeInBrowser('the tasks of the console', () => {
     await page.getByLabel('New deadline in hours').fill('3')
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').getByText('it takes no deadline').waitFor()
-    await page.getByLabel('New deadline in hours').fill('')
+    await cleared(page.getByLabel('New deadline in hours'))
     await page.keyboard.press('Enter')
     await page.getByText('The next step of the task is due now').waitFor()
   })

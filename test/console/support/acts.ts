@@ -90,4 +90,5 @@ export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/mcp/connections': 'when the browser comes back from an authorization server: mcp-accounts.test.ts',
   'POST /admin/v1/mcp/connections/{server}': 'for a person of admin.oidc: mcp-accounts.test.ts',
   'DELETE /admin/v1/mcp/connections/{server}': 'for a person who is connected: mcp-accounts.test.ts',
+  'DELETE /admin/v1/mcp/people/{connection_id}': '`gatehouse mcp disconnect`: cli-mcp.test.ts',
 }

@@ -1,5 +1,6 @@
 /** Expectations that come true after a while: a page is drawn some time after the act that changes it. */
 import { expect } from 'bun:test'
+import type { Locator } from 'playwright-core'
 import { WAIT_MILLISECONDS } from './chromium.ts'
 
 const EVERY_MILLISECONDS = 25
@@ -17,3 +18,10 @@ export async function expectSoon(read: () => Promise<unknown>, expected: unknown
     await Bun.sleep(EVERY_MILLISECONDS)
   }
 }
+
+/** Empties a field: Playwright presses a key for it, which goes elsewhere while a dialog gives the focus of what is gone back. */
+export const cleared = (field: Locator): Promise<void> =>
+  expectSoon(async () => {
+    await field.fill('')
+    return await field.inputValue()
+  }, '')

@@ -1,5 +1,5 @@
 /** The fields that tokens and projects have in common: models, limits, budgets, end users, expiry, addresses, labels. */
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'
 import { CALL_FAMILIES, familyName } from '../../lib/families.ts'
 import { seesAll } from '../../shell/page.ts'
@@ -87,10 +87,12 @@ export const LabelField = ({ draft, onChange, error }: FormProps) => (
 type FamilyProps = { chosen: Draft['families']; onChange(families: Draft['families']): void }
 
 function FamilyChecks({ chosen, onChange }: FamilyProps) {
+  // Closed when the last one is unchecked, it would take the focus with it.
+  const [isOpen, setOpen] = useState(chosen.length > 0)
   return (
     <fieldset className="access-rows">
       <legend className="field-label">Kinds of calls</legend>
-      <details className="access-families" open={chosen.length > 0}>
+      <details className="access-families" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary className="field-help">
           {chosen.length === 0 ? 'All. Choose some to refuse the others.' : 'Only those that are checked.'}
         </summary>
