@@ -24,7 +24,7 @@ type Operation = {
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
 /** The paths that the console uses. */
-const USED = /^\/(admin\/v1\/(?!mcp\/people)|healthz|readyz)/
+const USED = /^\/(admin\/v1\/|healthz|readyz)/
 
 export async function consoleTypes(): Promise<{ path: string; text: string }> {
   const document = (await openApi()) as unknown as Document

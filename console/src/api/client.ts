@@ -28,10 +28,13 @@ type Given<Name extends string, Value> = Value extends undefined
   : Partial<Value> extends Value
     ? { [name in Name]?: Value | undefined }
     : { [name in Name]: Value }
-export type CallOptions<E extends Endpoint> = Given<'params', Api[E]['params']> &
-  Given<'query', Api[E]['query']> &
-  Given<'body', Api[E]['body']> &
-  Pick<SendOptions, 'project'>
+/** Distributes over endpoints: otherwise each part of one is combined with those of all others, which are too many (TS2590). */
+export type CallOptions<E extends Endpoint> = E extends Endpoint
+  ? Given<'params', Api[E]['params']> &
+      Given<'query', Api[E]['query']> &
+      Given<'body', Api[E]['body']> &
+      Pick<SendOptions, 'project' | 'signal' | 'withoutLogin'>
+  : never
 
 type SendOptions = {
   params?: Values | undefined
@@ -46,12 +49,13 @@ type SendOptions = {
 }
 
 /** The JSON response of an endpoint. Throws ApiError. */
-export async function call<E extends Endpoint>(
-  endpoint: E,
-  options: CallOptions<E> & Pick<SendOptions, 'signal' | 'withoutLogin'>,
-): Promise<Api[E]['response']> {
-  const response = await send(endpoint, options as SendOptions)
-  return (response.status === 204 ? undefined : await response.json()) as Api[E]['response']
+export const call = <E extends Endpoint>(endpoint: E, options: CallOptions<E>): Promise<Api[E]['response']> =>
+  callUntyped(endpoint, options as object)
+
+/** The same where the endpoint is not one but any, whose types are too many to be combined. */
+export async function callUntyped<Answer>(endpoint: string, options: SendOptions): Promise<Answer> {
+  const response = await send(endpoint, options)
+  return (response.status === 204 ? undefined : await response.json()) as Answer
 }
 
 /** The response itself, such as of a stream. `endpoint`: a method and a path. Throws ApiError. */

@@ -11,7 +11,7 @@ import {
 import { setCurrency } from '../lib/format.ts'
 import { setOwnProjects } from '../lib/project.ts'
 import { notify, notifyError } from '../lib/toasts.ts'
-import { ApiError, type CallOptions, call, type Endpoint } from './client.ts'
+import { ApiError, type CallOptions, call, callUntyped, type Endpoint } from './client.ts'
 import type { Api } from './types.ts'
 
 type ReadOptions = {
@@ -23,6 +23,9 @@ type ReadOptions = {
   keepPrevious?: boolean
 }
 
+/** Without their types, of which there is one for each endpoint. */
+const keyOf = (...parts: unknown[]): unknown[] => parts
+
 /** Data of one endpoint. */
 export function useApi<E extends Endpoint>(
   endpoint: E,
@@ -30,8 +33,8 @@ export function useApi<E extends Endpoint>(
   { enabled = true, refetch_ms = false, keepPrevious = false }: ReadOptions = {},
 ): UseQueryResult<Api[E]['response'], Error> {
   return useQuery({
-    queryKey: [endpoint, options],
-    queryFn: ({ signal }) => call(endpoint, { ...options, signal } as CallOptions<E> & { signal: AbortSignal }),
+    queryKey: keyOf(endpoint, options),
+    queryFn: ({ signal }) => callUntyped(endpoint, { ...(options as object), signal }),
     enabled,
     refetchInterval: refetch_ms,
     ...(keepPrevious && { placeholderData: (previous: Api[E]['response'] | undefined) => previous as never }),
@@ -40,6 +43,7 @@ export function useApi<E extends Endpoint>(
 
 type ListEndpoint = { [E in Endpoint]: Api[E]['response'] extends { data: unknown[] } ? E : never }[Endpoint]
 type RowOf<E extends ListEndpoint> = Api[E]['response'] extends { data: (infer Row)[] } ? Row : never
+type ListPage<E extends ListEndpoint> = Api[E]['response'] & { data: RowOf<E>[]; next_cursor?: string | null }
 
 /** A list that is read page by page: `rows` of all pages that were read, and `more` to read the next one. */
 export function useApiList<E extends ListEndpoint>(
@@ -49,12 +53,11 @@ export function useApiList<E extends ListEndpoint>(
 ) {
   const { query } = options as { query?: object }
   const list = useInfiniteQuery({
-    queryKey: [endpoint, options, limit],
+    queryKey: keyOf(endpoint, options, limit),
     queryFn: ({ signal, pageParam }) => {
       const cursor = pageParam === '' ? {} : { cursor: pageParam }
-      return call(endpoint, { ...options, query: { ...query, limit, ...cursor }, signal } as never) as Promise<
-        Api[E]['response'] & { data: RowOf<E>[]; next_cursor?: string | null }
-      >
+      const page = { ...(options as object), query: { ...query, limit, ...cursor }, signal }
+      return callUntyped<ListPage<E>>(endpoint, page)
     },
     initialPageParam: '',
     getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
@@ -87,16 +90,13 @@ export function useApiAll<E extends ListEndpoint>(
 ) {
   const { query } = options as { query?: object }
   const all = useQuery({
-    queryKey: [endpoint, options, 'all'],
+    queryKey: keyOf(endpoint, options, 'all'),
     queryFn: async ({ signal }) => {
       const rows: RowOf<E>[] = []
       let cursor: string | null | undefined = ''
       do {
         const page: Record<string, unknown> = { ...query, limit: LONGEST_PAGE, cursor }
-        const read = (await call(endpoint, { ...options, query: page, signal } as never)) as {
-          data: RowOf<E>[]
-          next_cursor?: string | null
-        }
+        const read = await callUntyped<ListPage<E>>(endpoint, { ...(options as object), query: page, signal })
         rows.push(...read.data)
         cursor = read.next_cursor
       } while (cursor && rows.length < MAX_WHOLE_ROWS)
@@ -134,7 +134,7 @@ export function useAct<E extends Endpoint>(
 ) {
   const client = useQueryClient()
   return useMutation({
-    mutationFn: (options: CallOptions<E>) => call(endpoint, options as CallOptions<E> & { signal?: AbortSignal }),
+    mutationFn: (options: CallOptions<E>) => callUntyped<Api[E]['response']>(endpoint, options as object),
     onSuccess: (response) => {
       const readAgain = () => {
         for (const change of changes) invalidate(client, change)

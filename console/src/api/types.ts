@@ -795,6 +795,21 @@ export type McpConnectionMade = {
   server: string
 }
 
+export type McpPerson = {
+  connection_id: string
+  server: string
+  subject: string
+  issuer: string
+  state: 'connected' | 'ended'
+  connected_at: number | null
+  last_used_at: number | null
+}
+
+export type McpPersonList = {
+  data: (McpPerson)[]
+  next_cursor: string | null
+}
+
 export type McpServer = {
   server: string
   kind: 'built in' | 'http' | 'sse' | 'openapi' | 'program'
@@ -817,6 +832,7 @@ export type McpTool = {
   state: 'approved' | 'pending' | 'changed'
   hash: string
   description: string
+  definition: unknown
   changes: ({
   member: string
   before: unknown
@@ -2476,6 +2492,18 @@ export type Api = {
   }
   'DELETE /admin/v1/mcp/connections/{server}': {
     params: { server: string }
+    query: {}
+    body: undefined
+    response: McpConnectionEnded
+  }
+  'GET /admin/v1/mcp/people': {
+    params: {}
+    query: { limit?: number | undefined; cursor?: string | undefined }
+    body: undefined
+    response: McpPersonList
+  }
+  'DELETE /admin/v1/mcp/people/{connection_id}': {
+    params: { connection_id: string }
     query: {}
     body: undefined
     response: McpConnectionEnded
