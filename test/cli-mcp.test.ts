@@ -69,7 +69,7 @@ describe('gatehouse mcp', () => {
     const made = { connection_id: 'mcpc_1', sealed: 'x.y', connected_at: 1_700_000_000 }
     const key = { person: 'ada https://login.example.com', server: 'v' }
     await store.mcpConnections.connect(key, made, audit)
-    expect((await mcp('people')).out).toMatch(/mcpc_1 +v +ada +connected +2023-11-14T22:13:20/)
+    expect((await mcp('people')).out).toMatch(/mcpc_1 +v +ada +connected +2023-11-14T22:13:20.000Z +-/)
     expect((await mcp('disconnect mcpc_2')).code).toContain('mcpc_2')
     expect((await mcp('disconnect mcpc_1')).out).toBe(
       'mcpc_1 has ended: its tokens are deleted here; they were not revoked.\n',

@@ -309,6 +309,27 @@ describe('the operator', () => {
     expect(data[0]).toMatchObject({ action: 'mcp_connection.delete', actor: 'environment' })
   })
 
+  it('sees when each connection was last used, to the minute', async () => {
+    const gateway = await start()
+    const ada = await person(gateway, 'ada')
+    const lastUsed = async () =>
+      (await gateway.read<{ data: { last_used_at: number | null }[] }>('/mcp/people')).data[0]?.last_used_at
+    const now = () => Math.floor(gateway.clock.now() / 1000)
+    await ada.connect()
+    expect(await lastUsed()).toBeNull()
+    await ada.act()
+    const first = now()
+    expect(await lastUsed()).toBe(first)
+    gateway.clock.advance(59_000)
+    await ada.act()
+    expect(await lastUsed()).toBe(first)
+    gateway.clock.advance(1_000)
+    await ada.act()
+    expect(await lastUsed()).toBe(first + 60)
+    await ada.connect()
+    expect(await lastUsed()).toBeNull()
+  })
+
   it('alone disconnects others, a viewer only sees them, and neither a viewer nor a project is given an account', async () => {
     const gateway = await start()
     const ada = await person(gateway, 'ada')

@@ -1,6 +1,7 @@
 /** Migrates a database to the schema of this build, and rejects one on which this build cannot run. */
 import { type Migration, Migrator } from 'kysely/migration'
 import { buildLargeIndexes } from './large-indexes.ts'
+import { MCP_CONNECTION_USE } from './migrations/0045-mcp-connection-use.ts'
 import { migrationOf } from './migrations/statements.ts'
 import { UP_TO_0011 } from './migrations/up-to-0011.ts'
 import { UP_TO_0022 } from './migrations/up-to-0022.ts'
@@ -14,7 +15,10 @@ import type { Database, Write } from './tables.ts'
  * one is a file of its own (`'0045-name': statements` of `migrations/0045-name.ts`), by which tests find the builds before it.
  */
 export const MIGRATIONS: Record<string, Migration> = Object.fromEntries(
-  Object.entries({ ...UP_TO_0011, ...UP_TO_0022, ...UP_TO_0044 }).map(([name, text]) => [name, migrationOf(text)]),
+  Object.entries({ ...UP_TO_0011, ...UP_TO_0022, ...UP_TO_0044, ...MCP_CONNECTION_USE }).map(([name, text]) => [
+    name,
+    migrationOf(text),
+  ]),
 )
 
 /**

@@ -1,4 +1,4 @@
-/** The page of MCP servers for a person: connects an account by the authorization server, and disconnects it. */
+/** The page of MCP servers for a person: connects an account by the authorization server, and disconnects it; for an operator: whose accounts there are. */
 import { afterAll, beforeAll, expect, it } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,16 +6,29 @@ import { DEFAULT_ADMIN, DEFAULT_MCP } from '../../src/config/config.ts'
 import type { OidcConfig } from '../../src/config/schema/admin-schema.ts'
 import { systemClock } from '../../src/kit/clock.ts'
 import { openStore } from '../../src/store/open-store.ts'
+import type { Store } from '../../src/store/store.ts'
 import { beginSession } from '../kit/admin.ts'
 import { startMcpVendor } from '../kit/mcp-vendor.ts'
 import { startOAuthIssuer, USER_CLIENT } from '../kit/oauth-issuer.ts'
 import { describeInBrowser } from './support/chromium.ts'
-import { axeFaults, openConsole, settled, type TestConsole } from './support/console.ts'
+import { axeFaults, openConsole, screenshots, settled, type TestConsole } from './support/console.ts'
+import { injectedInto } from './support/injected.ts'
+import { PAYLOADS } from './support/payloads.ts'
+import { expectSoon } from './support/soon.ts'
 
 let opened: TestConsole
 let secret: string
+let store: Store
 const stops: (() => unknown)[] = []
 let issuer: ReturnType<typeof startOAuthIssuer>
+
+/** As if a person had connected an account. */
+const connect = (subject: string, connected_at: number) =>
+  store.mcpConnections.connect(
+    { person: `${subject} https://login.example.com`, server: 'issues' },
+    { connection_id: `mcpc_${crypto.randomUUID()}`, sealed: 'none', connected_at },
+    { actor: 'gateway', action: 'test', object_type: 'test', object_id: 'issues', at_ms: 1 },
+  )
 
 describeInBrowser('accounts of a person at MCP servers in the console', () => {
   beforeAll(async () => {
@@ -41,12 +54,12 @@ describeInBrowser('accounts of a person at MCP servers in the console', () => {
       },
       { store_url },
     )
-    const store = await openStore({ url: store_url })
+    store = await openStore({ url: store_url })
     secret = await beginSession(store, systemClock, 'oidc:ada')
-    await store.close()
   })
   afterAll(async () => {
     await opened?.close()
+    await store?.close()
     for (const stop of stops) await stop()
   })
 
@@ -64,5 +77,39 @@ describeInBrowser('accounts of a person at MCP servers in the console', () => {
     await page.getByRole('button', { name: 'Disconnect', exact: true }).last().press('Enter')
     await page.getByRole('button', { name: 'Connect your account at issues' }).waitFor()
     expect(issuer.revoked.length).toBe(1)
+  })
+
+  it('are seen by viewers, and ended by operators, who are asked first', async () => {
+    await connect('ada', 1_700_000_000)
+    const viewed = await opened.open('/mcp', { role: 'viewer' })
+    await viewed.getByRole('region', { name: 'People' }).getByText('ada', { exact: true }).waitFor()
+    expect(await viewed.getByRole('button', { name: /^Disconnect/ }).count()).toBe(0)
+    const page = await opened.open('/mcp', { role: 'operator', width: 390 })
+    const cells = page.getByRole('region', { name: 'People' }).getByRole('row').last().getByRole('cell')
+    await expectSoon(async () => (await cells.allTextContents()).slice(0, 3), ['ada', 'issues', 'Connected'])
+    expect((await cells.allTextContents()).slice(-2)).toEqual(['–', 'Disconnect'])
+    await page.getByRole('button', { name: 'Disconnect ada from issues' }).press('Enter')
+    await page.getByRole('alertdialog').getByText('It was never used.').waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.getByRole('alertdialog').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Disconnect ada from issues' }).press('Enter')
+    await page.getByRole('button', { name: 'Disconnect', exact: true }).last().press('Enter')
+    await page.getByText('Nobody has connected an account').waitFor()
+    expect(await opened.admin<object>('/mcp/people')).toMatchObject({ data: [] })
+  })
+
+  it.each(['light', 'dark'] as const)('are a table without serious faults for axe, %s', async (scheme) => {
+    for (const payload of PAYLOADS) await connect(payload.replaceAll(/\s/g, '/'), 1_700_000_000)
+    const page = await opened.open('/mcp', { scheme })
+    await page.getByRole('region', { name: 'People' }).getByText('window.ran').first().waitFor()
+    expect(await axeFaults(page)).toEqual([])
+    await page
+      .getByRole('button', { name: /^Disconnect/ })
+      .first()
+      .click()
+    await page.getByRole('alertdialog').waitFor()
+    expect(await injectedInto(page)).toEqual([])
+    await screenshots(page, `mcp-people-${scheme}`)
   })
 })

@@ -1,5 +1,6 @@
 /** The requests of the playground in each API, the difference of two answers, and answers as elements. */
 import { describe, expect, it } from 'bun:test'
+import { diffOf } from '../../console/src/lib/word-diff.ts'
 import { blocksOf } from '../../console/src/pages/playground/answer-text.tsx'
 import { callCode } from '../../console/src/pages/playground/call-code.ts'
 import { chatBody } from '../../console/src/pages/playground/chat-body.ts'
@@ -7,7 +8,6 @@ import type { ChatMessage, ChatSettings } from '../../console/src/pages/playgrou
 import { codeOf, LANGUAGES } from '../../console/src/pages/playground/code-text.ts'
 import { inDialect } from '../../console/src/pages/playground/dialects.ts'
 import { newAnswer } from '../../console/src/pages/playground/run-chat.ts'
-import { diffOf } from '../../console/src/pages/playground/word-diff.ts'
 
 const SETTINGS: ChatSettings = {
   system: 'Be brief.',

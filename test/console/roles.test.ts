@@ -116,11 +116,16 @@ async function callDirectly([method, path]: [string, string]): Promise<number> {
   return (await fetch(path, { method, headers, ...body })).status
 }
 
-/** A request, a webhook, a task in each state, a batch, a file, and a tool that is not approved. */
+/** A request, a webhook, a task in each state, a batch, a file, a tool that is not approved, and a person with an account. */
 async function addTo(url: string, project_id: string, token_id: string): Promise<Record<string, string>> {
   const store = await openStore({ url })
   for (const hash of ['one', 'other'])
     await store.mcpTools.see([{ server: 'tools', tool: 'search', hash, definition: '{}', seen_at: NOW }], undefined)
+  await store.mcpConnections.connect(
+    { person: 'ada https://login.example.com', server: 'tools' },
+    { connection_id: 'mcpc_1', sealed: 'none', connected_at: NOW },
+    { actor: 'gateway', action: 'test', object_type: 'test', object_id: 'tools', at_ms: NOW * 1000 },
+  )
   const row_id = await store.requestLog.reserve(1)
   await store.requestLog.append([
     requestRow({ row_id, at_ms: NOW * 1000, project_id, token_id, model: 'sandbox/general' }),

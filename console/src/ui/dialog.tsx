@@ -43,15 +43,17 @@ type ConfirmProps = {
   isBusy?: boolean
   /** Must be typed before the act is possible. */
   typed?: string
+  size?: 'large'
 }
 
-export function ConfirmDialog({ open, onClose, title, children, act, onConfirm, isBusy = false, typed }: ConfirmProps) {
+export function ConfirmDialog(props: ConfirmProps) {
+  const { open, onClose, title, children, act, onConfirm, isBusy = false, typed, size } = props
   const [text, setText] = useState('')
   return (
     <AlertDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <AlertDialog.Portal>
         <AlertDialog.Backdrop className="backdrop" />
-        <AlertDialog.Popup className="dialog">
+        <AlertDialog.Popup className="dialog" data-size={size}>
           <AlertDialog.Title className="dialog-title">{title}</AlertDialog.Title>
           <AlertDialog.Description className="dialog-text" render={<div />}>
             {children}

@@ -27,6 +27,7 @@ const McpPerson = Type.Object(
       description: 'ended: the authorization server has refused to go on, and the person must connect again.',
     }),
     connected_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds.' }),
+    last_used_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds, to the minute.' }),
   },
   { title: 'McpPerson' },
 )
@@ -66,7 +67,9 @@ export function mcpPeopleRoutes({ mcpConnections, personalServer }: McpPeopleRou
   ]
 }
 
-function view({ connection_id, server, person, sealed, connected_at }: McpConnectionRow) {
+function view({ person, sealed, ...row }: McpConnectionRow) {
+  const { connection_id, server, connected_at, last_used_at } = row
   const [subject, issuer] = person.split(' ')
-  return { connection_id, server, subject, issuer, state: sealed === null ? 'ended' : 'connected', connected_at }
+  const state = sealed === null ? 'ended' : 'connected'
+  return { connection_id, server, subject, issuer, state, connected_at, last_used_at }
 }

@@ -33,6 +33,9 @@ const McpTool = Type.Object(
     }),
     hash: Type.String({ description: 'SHA-256 of its definition as it is now.' }),
     description: Type.String(),
+    definition: Type.Unknown({
+      description: 'What an approval would approve: its name, description and schemas. Null: it is approved.',
+    }),
     changes: Type.Array(Change, { description: 'What differs from what was approved.' }),
     seen_at: Type.Integer({ description: 'Unix seconds: since when it is as it is.' }),
     approved_at: Type.Union([Type.Integer(), Type.Null()]),
@@ -137,5 +140,6 @@ function toolView(row: McpToolRow): McpTool {
     .filter(differs)
     .map((member) => ({ member, before: old[member] ?? null, after: now[member] ?? null }))
   const description = typeof now.description === 'string' ? now.description : ''
-  return { server, tool, state, hash, description, changes, seen_at, approved_at, approved_by }
+  const definition = state === 'approved' ? null : after
+  return { server, tool, state, hash, description, definition, changes, seen_at, approved_at, approved_by }
 }

@@ -98,17 +98,19 @@ async function approve(work: Work): Promise<number> {
   return 0
 }
 
-type Person = { connection_id: string; server: string; subject: string; state: string; connected_at: number | null }
+type Person = Record<'connection_id' | 'server' | 'subject' | 'state', string> &
+  Record<'connected_at' | 'last_used_at', number | null>
 
 async function people({ given, terminal, api }: Work): Promise<number> {
   const found = (await api.all('/mcp/people')) as Person[]
-  const rows = found.map(({ connection_id, server, subject, state, connected_at }) => {
-    const since = connected_at === null ? '-' : new Date(connected_at * 1000).toISOString()
-    return [connection_id, server, clean(subject), state, since]
-  })
+  const time = (seconds: number | null) => (seconds === null ? '-' : new Date(seconds * 1000).toISOString())
+  const rows = found.map(({ connection_id, server, subject, state, connected_at, last_used_at }) => [
+    ...[connection_id, server, clean(subject), state],
+    ...[connected_at, last_used_at].map(time),
+  ])
   if (given.has('json')) terminal.out(json({ people: found }))
   else if (rows.length === 0) terminal.out('Nobody has connected an account.\n')
-  else terminal.out(headedTable(['CONNECTION', 'SERVER', 'SUBJECT', 'STATE', 'SINCE'], rows, terminal))
+  else terminal.out(headedTable(['CONNECTION', 'SERVER', 'SUBJECT', 'STATE', 'SINCE', 'LAST USED'], rows, terminal))
   return 0
 }
 

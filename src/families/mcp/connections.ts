@@ -71,6 +71,8 @@ type ConnectionsParts = {
 }
 
 const BEGIN_SECONDS = 600
+/** A use is stored no more often. */
+const USE_SECONDS = 60
 const MAX_QUERY = 8_192
 /** Longer than a token request may take. */
 const CLAIM_MS = 20_000
@@ -194,6 +196,9 @@ export function createMcpConnections({
       const row = await rows.find(keyOf(server))
       if (row?.connection_id == null) throw notConnected(server.name, false)
       if (!tokensIn(row, server)) throw notConnected(server.name, true)
+      const now = unixSeconds(clock)
+      if (now - (row.last_used_at ?? 0) >= USE_SECONDS)
+        await rows.used(row, now).catch(() => log.warn('use of an mcp connection not stored', { server: server.name }))
       return row.connection_id
     },
 

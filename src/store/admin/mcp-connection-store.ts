@@ -13,6 +13,8 @@ export type McpConnectionRow = McpConnectionKey & {
   version: number
   refreshing_until_ms: number | null
   connected_at: number | null
+  /** Unix seconds; null: not yet. */
+  last_used_at: number | null
   /** What was begun: the hash of its state, what its end needs, and until when it may end. */
   pending_hash: string | null
   pending: string | null
@@ -33,6 +35,7 @@ export type McpConnectionStore = {
     made: { connection_id: string; sealed: string; connected_at: number },
     audit: AuditDraft,
   ): Promise<void>
+  used(read: Read, now: number): Promise<void>
   /** Whether this caller may refresh the tokens: nobody else does, and they are still as they were read. */
   claim(read: Read, now_ms: number, until_ms: number): Promise<boolean>
   /** Ends a claim. `sealed`: the new tokens; null: there are none any more; undefined: as before. False: it is gone. */

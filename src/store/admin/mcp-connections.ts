@@ -4,7 +4,8 @@ import { appendAudit } from './audit-append.ts'
 import type { McpConnectionStore } from './mcp-connection-store.ts'
 
 const NOTHING_PENDING = { pending_hash: null, pending: null, pending_until: null }
-const NEW = { connection_id: null, sealed: null, version: 0, refreshing_until_ms: null, connected_at: null }
+const UNUSED = { version: 0, refreshing_until_ms: null, last_used_at: null }
+const NEW = { ...UNUSED, connection_id: null, sealed: null, connected_at: null }
 
 export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
   return {
@@ -44,13 +45,23 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
 
     connect: (key, made, audit) =>
       write(async (rows) => {
-        const connected = { ...made, version: 0, refreshing_until_ms: null }
+        const connected = { ...made, ...UNUSED }
         await rows
           .insertInto('mcp_connections')
           .values({ ...key, ...NOTHING_PENDING, ...connected })
           .onConflict((conflict) => conflict.columns(['person', 'server']).doUpdateSet(connected))
           .execute()
         await appendAudit(rows, audit)
+      }),
+
+    used: ({ person, server, connection_id }, last_used_at) =>
+      write(async (rows) => {
+        await rows
+          .updateTable('mcp_connections')
+          .set({ last_used_at })
+          .where((row) => row.and({ person, server }))
+          .where('connection_id', '=', connection_id)
+          .execute()
       }),
 
     claim: ({ person, server, connection_id, version }, now_ms, until_ms) =>

@@ -79,6 +79,7 @@ export const ACTS: readonly Act[] = [
   act('/guards', ['button', /^Try it/], ['POST /guards/test'], OPERATORS),
   act('/mcp', ['button', /^Connect to/], ['POST /mcp/servers/{server}/connect'], OPERATORS),
   act('/mcp', ['button', /^Approve/], ['POST /mcp/tools/approve'], OPERATORS),
+  act('/mcp', ['button', /^Disconnect \S+ from/], ['DELETE /mcp/people/{connection_id}'], OPERATORS),
   act('/audit', ['button', /^Check integrity/], ['GET /audit/verify'], READERS),
   act('/config', ['link', /^Edit/], ['text', 'validate', 'diff', 'apply'].map((one) => `POST /config/${one}`), OWNER),
   act('/config', ['link', /^History/], ['GET /config/history/{version_id}'], OWNER),
@@ -90,5 +91,4 @@ export const WITHOUT_CONTROL: Readonly<Record<string, string>> = {
   'POST /admin/v1/mcp/connections': 'when the browser comes back from an authorization server: mcp-accounts.test.ts',
   'POST /admin/v1/mcp/connections/{server}': 'for a person of admin.oidc: mcp-accounts.test.ts',
   'DELETE /admin/v1/mcp/connections/{server}': 'for a person who is connected: mcp-accounts.test.ts',
-  'DELETE /admin/v1/mcp/people/{connection_id}': '`gatehouse mcp disconnect`: cli-mcp.test.ts',
 }

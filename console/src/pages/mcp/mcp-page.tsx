@@ -1,4 +1,4 @@
-/** MCP servers and whether they are connected; their tools, what has changed since their approval, and the approval. */
+/** MCP servers and whether they are connected; their tools, which are approved here; people with accounts at them. */
 import { useState } from 'react'
 import { useAct, useApiAll, useMe } from '../../api/hooks.ts'
 import type { McpServer, McpTool } from '../../api/types.ts'
@@ -6,14 +6,15 @@ import { choice, text } from '../../lib/search.ts'
 import { hasRight, seesAll } from '../../shell/page.ts'
 import { useAddress } from '../../ui/address.ts'
 import { A, Button } from '../../ui/button.tsx'
-import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge, Nothing, Stat, Stats } from '../../ui/display.tsx'
 import { FilterSelect, Filters, SearchField } from '../../ui/filters.tsx'
 import { PageHead } from '../../ui/page-head.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Count, Time } from '../../ui/values.tsx'
+import { ApproveDialog } from './approve-dialog.tsx'
 import { Connections } from './connections.tsx'
+import { People } from './people.tsx'
 
 const STATES = {
   approved: { label: 'Approved', tone: 'ok' },
@@ -34,6 +35,7 @@ export function McpPage() {
       <div className="stack">
         {hasRight(me, 'call') && <Connections isAlone={!seesAll(me)} />}
         {seesAll(me) && <Tools mayApprove={hasRight(me, 'operate')} />}
+        {seesAll(me) && <People mayDisconnect={hasRight(me, 'operate')} />}
       </div>
     </>
   )
@@ -215,42 +217,3 @@ const columnsOf = (onApprove: ((tool: McpTool) => void) | undefined): Column<Mcp
       ),
   },
 ]
-
-const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value, null, 2))
-
-function ApproveDialog({
-  tool: { server, tool, hash, description, changes },
-  onClose,
-}: {
-  tool: McpTool
-  onClose(): void
-}) {
-  const approve = useAct('POST /admin/v1/mcp/tools/approve', {
-    changes: ['GET /admin/v1/mcp/tools'],
-    done: `${tool} is approved`,
-    onDone: onClose,
-  })
-  return (
-    <ConfirmDialog
-      open
-      onClose={onClose}
-      title={`Approve ${tool} of ${server}?`}
-      act="Approve it"
-      isBusy={approve.isPending}
-      onConfirm={() => approve.mutate({ body: { server, tool, hash } })}
-    >
-      <p>Models read its definition, and clients can call it within seconds. Read what it says first.</p>
-      {changes.length === 0 ? (
-        <p className="wrap">{description || <Nothing text="It has no description." />}</p>
-      ) : (
-        changes.map(({ member, before, after }) => (
-          <div key={member} className="mcp-change">
-            <strong>{member}, as approved and as it is now</strong>
-            <pre className="mcp-before">{shown(before)}</pre>
-            <pre className="mcp-after">{shown(after)}</pre>
-          </div>
-        ))
-      )}
-    </ConfirmDialog>
-  )
-}

@@ -1,0 +1,94 @@
+/** People who have connected an account of theirs to an MCP server, each of whom an operator can disconnect. */
+import { useState } from 'react'
+import { useAct, useApiList } from '../../api/hooks.ts'
+import type { McpPerson } from '../../api/types.ts'
+import { Button } from '../../ui/button.tsx'
+import { ConfirmDialog } from '../../ui/dialog.tsx'
+import { Badge, Card, Nothing } from '../../ui/display.tsx'
+import { Empty } from '../../ui/states.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import { Time } from '../../ui/values.tsx'
+
+const time = (at: number | null) => (at === null ? <Nothing text="–" /> : <Time at={at} isRelative />)
+
+export function People({ mayDisconnect }: { mayDisconnect: boolean }) {
+  const [leaving, setLeaving] = useState<McpPerson>()
+  const people = useApiList('GET /admin/v1/mcp/people', {})
+  const end = useAct('DELETE /admin/v1/mcp/people/{connection_id}', {
+    changes: ['GET /admin/v1/mcp'],
+    done: ({ revoked }) =>
+      revoked ? 'The connection has ended' : 'The connection has ended here; it was not revoked there',
+    onDone: () => setLeaving(undefined),
+  })
+  const columns: Column<McpPerson>[] = [
+    {
+      key: 'person',
+      head: 'Person',
+      cell: ({ subject, issuer }) => (
+        <span className="cut" title={`${subject} of ${issuer}`}>
+          {subject}
+        </span>
+      ),
+    },
+    { key: 'server', head: 'Server', cell: ({ server }) => <span className="cut">{server}</span> },
+    {
+      key: 'state',
+      head: 'State',
+      cell: ({ state }) =>
+        state === 'connected' ? <Badge tone="ok">Connected</Badge> : <Badge tone="danger">Ended</Badge>,
+    },
+    { key: 'since', head: 'Since', cell: ({ connected_at }) => time(connected_at) },
+    { key: 'used', head: 'Last used', cell: ({ last_used_at }) => time(last_used_at) },
+    {
+      key: 'acts',
+      head: 'Acts',
+      cell: (person) =>
+        mayDisconnect && (
+          <Button
+            size="small"
+            aria-label={`Disconnect ${person.subject} from ${person.server}`}
+            onClick={() => setLeaving(person)}
+          >
+            Disconnect
+          </Button>
+        ),
+    },
+  ]
+  return (
+    <Card title="People with accounts of their own" isFlush>
+      <Table
+        label="People"
+        columns={columns}
+        rows={people.rows}
+        keyOf={({ connection_id }) => connection_id}
+        isLoading={people.isLoading}
+        error={people.error}
+        onRetry={people.reload}
+        hasMore={people.hasMore}
+        isLoadingMore={people.isLoadingMore}
+        onMore={people.more}
+        empty={
+          <Empty title="Nobody has connected an account" icon="tool">
+            At a server with <code>oauth_user</code> each person connects an account on this page.
+          </Empty>
+        }
+      />
+      {leaving && (
+        <ConfirmDialog
+          open
+          onClose={() => setLeaving(undefined)}
+          title={`Disconnect ${leaving.subject} from ${leaving.server}?`}
+          act="Disconnect"
+          isBusy={end.isPending}
+          onConfirm={() => end.mutate({ params: { connection_id: leaving.connection_id } })}
+        >
+          <p>
+            The tools of {leaving.server} are gone for this person until they connect again, and what was approved for
+            them is approved no more. {leaving.last_used_at === null ? 'It was never used.' : 'Last used '}
+            {leaving.last_used_at !== null && <Time at={leaving.last_used_at} isRelative />}
+          </p>
+        </ConfirmDialog>
+      )}
+    </Card>
+  )
+}
