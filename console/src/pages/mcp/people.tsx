@@ -37,8 +37,6 @@ export function People({ mayDisconnect }: { mayDisconnect: boolean }) {
       cell: ({ state }) =>
         state === 'connected' ? <Badge tone="ok">Connected</Badge> : <Badge tone="danger">Ended</Badge>,
     },
-    { key: 'since', head: 'Since', cell: ({ connected_at }) => time(connected_at) },
-    { key: 'used', head: 'Last used', cell: ({ last_used_at }) => time(last_used_at) },
     {
       key: 'acts',
       head: 'Acts',
@@ -53,6 +51,8 @@ export function People({ mayDisconnect }: { mayDisconnect: boolean }) {
           </Button>
         ),
     },
+    { key: 'since', head: 'Since', cell: ({ connected_at }) => time(connected_at) },
+    { key: 'used', head: 'Last used', cell: ({ last_used_at }) => time(last_used_at) },
   ]
   return (
     <Card title="People with accounts of their own" isFlush>
