@@ -18,6 +18,7 @@ import { join } from 'node:path'
 import { hostTarget } from '../scripts/build-binary.ts'
 import { buildPackages } from '../scripts/build-package.ts'
 import { OWNER } from './kit/admin.ts'
+import { UNCONFINED_WITHOUT_LANDLOCK } from './kit/confined.ts'
 import { SERVE_TOKEN, type ServeProcess, startServe } from './kit/serve-process.ts'
 import { LAST, UNDO_LAST } from './kit/undo-migrations.ts'
 
@@ -173,7 +174,11 @@ describe('the executable', () => {
 
   it('calls tools of MCP servers, in chats too, and guards texts with patterns of RE2', async () => {
     const directory = empty('tools')
-    const notes = { command: process.execPath, args: [join(ROOT, 'test/kit/notes-server.ts')] }
+    const notes = {
+      command: process.execPath,
+      args: [join(ROOT, 'test/kit/notes-server.ts')],
+      ...UNCONFINED_WITHOUT_LANDLOCK,
+    }
     const guards = {
       names: { kind: 'patterns', patterns: ['project (orion|lyra)'], when: {}, on: ['input'] },
       personal: { kind: 'redact', restore: true, when: {} },

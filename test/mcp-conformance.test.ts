@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DEFAULT_MCP } from '../src/config/config.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { UNCONFINED_WITHOUT_LANDLOCK } from './kit/confined.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 
 const NPM = join(import.meta.dir, 'mcp-tools/node_modules')
@@ -16,7 +17,9 @@ let gateway: TestGateway
 let door: ReturnType<typeof Bun.serve>
 beforeAll(async () => {
   const program = join(import.meta.dir, 'kit/mcp-conformance-program.ts')
-  const servers = { all: { command: process.execPath, args: [program], per_session: true } }
+  const servers = {
+    all: { command: process.execPath, args: [program], per_session: true, ...UNCONFINED_WITHOUT_LANDLOCK },
+  }
   gateway = await startGateway({ mcp: { ...DEFAULT_MCP, servers } }, { clock: systemClock })
   door = Bun.serve({
     port: 0,

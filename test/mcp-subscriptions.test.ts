@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DEFAULT_MCP } from '../src/config/config.ts'
 import type { McpServerConfig } from '../src/config/schema/mcp-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { UNCONFINED_WITHOUT_LANDLOCK } from './kit/confined.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { BEFORE, CURRENT, type McpClient, mcpClient } from './kit/mcp.ts'
 import { type McpVendor, startMcpVendor } from './kit/mcp-vendor.ts'
@@ -19,7 +20,11 @@ afterEach(async () => {
   vendor = undefined
 })
 
-const program: McpServerConfig = { command: process.execPath, args: [join(import.meta.dir, 'kit/mcp-program.ts')] }
+const program: McpServerConfig = {
+  command: process.execPath,
+  args: [join(import.meta.dir, 'kit/mcp-program.ts')],
+  ...UNCONFINED_WITHOUT_LANDLOCK,
+}
 
 async function open(server: McpServerConfig, parts: Parameters<typeof startGateway>[1] = { clock: systemClock }) {
   const mcp = { ...DEFAULT_MCP, servers: { p: server } }

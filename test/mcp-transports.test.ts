@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DEFAULT_MCP } from '../src/config/config.ts'
 import type { McpServerConfig } from '../src/config/schema/mcp-schema.ts'
 import { systemClock } from '../src/kit/clock.ts'
+import { UNCONFINED_WITHOUT_LANDLOCK } from './kit/confined.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { type McpClient, mcpClient } from './kit/mcp.ts'
 import { type SseServer, startSseServer } from './kit/mcp-sse-server.ts'
@@ -49,6 +50,7 @@ describe('a program', () => {
     env: { MY_KEY: 'a-secret-of-the-program', MODE: 'production' },
     call_seconds: 5,
     max_result_bytes: 1_000_000,
+    ...UNCONFINED_WITHOUT_LANDLOCK,
   }
 
   it('gets its own variables and a few of the system, and none of the gateway', async () => {
@@ -61,7 +63,7 @@ describe('a program', () => {
     expect(text).not.toContain('secret-of-the-gateway')
     expect(text).toContain('"MODE":"production"')
     expect(text).not.toContain('a-secret-of-the-program')
-    const known = ['MY_KEY', 'MODE', 'HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER']
+    const known = ['MY_KEY', 'MODE', 'HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'USER']
     expect(names.filter((name) => !known.includes(name) && !/^(BUN|_|PWD|OLDPWD|SHLVL)/.test(name))).toEqual([])
   })
 

@@ -15,7 +15,8 @@ export const WORKERS = [
   'src/kit/tokenizer-worker.ts',
   'packages/sandbox/src/embed-worker.ts',
 ]
-const RENDERER = 'packages/sandbox/src/render/renderer.ts'
+/** Processes that scripts/packaging/executable.ts starts by a command. */
+const PROCESSES = ['packages/sandbox/src/render/renderer.ts', 'src/providers/mcp/program-launcher.ts']
 
 const ENCODER = 'packages/sandbox/src/render/aac.ts'
 
@@ -81,7 +82,7 @@ function inProgram(text: string, path: string, placeOf: (worker: string) => stri
   }
   return text.replaceAll(/new URL\('(\.\/[\w-]+)\.ts', import\.meta\.url\)/g, (_, file: string) => {
     const entry = join(dirname(name), `${file}.ts`)
-    if (entry !== RENDERER && !WORKERS.includes(entry)) throw new Error(`${name}: ${entry} is no entry of the program`)
+    if (![...PROCESSES, ...WORKERS].includes(entry)) throw new Error(`${name}: ${entry} is no entry of the program`)
     return `new URL(${JSON.stringify(placeOf(entry))}, import.meta.url)`
   })
 }

@@ -160,7 +160,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     log,
   })
   const { calls: subscribers } = observation
-  const mcp = createMcp({ ...shared, tokens, transport, stages, router, subscribers, version, clock })
+  const mcp = createMcp({ ...shared, tokens, transport, stages, router, subscribers, environment, version, clock })
   const chat = createChat({ tokenizer, clock })
   const generation = await createGeneration({
     ...shared,

@@ -6,6 +6,7 @@ import { createPipeline, type Pipeline } from '../calls/pipeline.ts'
 import { createPlans } from '../calls/plan.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config } from '../config/config.ts'
+import type { Environment } from '../config/load/environment.ts'
 import { createMcpConnections, type McpConnections } from '../families/mcp/connections.ts'
 import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
 import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
@@ -20,6 +21,7 @@ import { createAccessTokenVerifier } from '../providers/openid-access-tokens.ts'
 import type { Transport } from '../providers/upstream/transport.ts'
 import type { Store } from '../store/store.ts'
 import type { createAccounting } from './accounting.ts'
+import { programPlaces } from './program-places.ts'
 
 type McpParts = {
   config(): Config
@@ -30,6 +32,7 @@ type McpParts = {
   router: Router
   catalogue: Pick<Catalogue, 'revision'>
   subscribers: readonly CallSubscriber[]
+  environment: Environment
   version: string
   clock: Clock
   log: Log
@@ -51,7 +54,11 @@ export function createMcp(parts: McpParts): Mcp {
   const { config, stages, catalogue: models, clock } = parts
   const announce = (server: string, person?: string) => void endpoint?.then((loaded) => loaded.notify(server, person))
   const connections = createMcpConnections({ ...parts, onChange: announce })
-  const servers = createMcpServers({ ...parts, connections })
+  const servers = createMcpServers({
+    ...parts,
+    connections,
+    programs: () => programPlaces(config(), parts.environment),
+  })
   const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined

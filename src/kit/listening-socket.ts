@@ -1,7 +1,6 @@
 /** Closes the listening socket of a server that goes on serving the connections that it has accepted. Linux only. */
-import { ptr } from 'bun:ffi'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { type Libc, openLibc } from './libc.ts'
+import { filterProgram, type Libc, openLibc } from './libc.ts'
 
 export type ListeningSocket = {
   /** Connections are accepted when they are open, and no longer only with their first bytes. */
@@ -23,14 +22,13 @@ const SHUT_RD = 0
 const SOL_SOCKET = 1
 const SO_ATTACH_FILTER = 26
 
-/** `struct sock_filter` of <linux/filter.h>: code, jump if true, jump if false, value. */
 const DROP_SYN = [
   [0x30, 0, 0, 13], // load the byte of the TCP header that has the flags
   [0x45, 0, 1, 0x02], // a segment with SYN opens a connection
   [0x06, 0, 0, 0], // it is dropped
   [0x06, 0, 0, 0xffff], // any other passes
 ] as const
-const INSTRUCTION_BYTES = 8
+const PROGRAM_BYTES = 16
 /** Enough to finish handshakes that have begun, in one network, and to accept their connections. */
 const HANDSHAKE_MILLISECONDS = 5
 
@@ -61,17 +59,7 @@ export function listeningSocket(port: number, process_files = '/proc/self'): Lis
 }
 
 function dropSyn({ setsockopt }: Libc, descriptor: number): void {
-  const filter = new DataView(new ArrayBuffer(DROP_SYN.length * INSTRUCTION_BYTES))
-  for (const [index, [code, ifTrue, ifFalse, value]] of DROP_SYN.entries()) {
-    const start = index * INSTRUCTION_BYTES
-    filter.setUint16(start, code, true)
-    filter.setUint8(start + 2, ifTrue)
-    filter.setUint8(start + 3, ifFalse)
-    filter.setUint32(start + 4, value, true)
-  }
-  // `struct sock_fprog`: the count and, aligned, the address.
-  const program = new BigUint64Array([BigInt(DROP_SYN.length), BigInt(ptr(filter.buffer))])
-  setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, program, program.byteLength)
+  setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, filterProgram(DROP_SYN), PROGRAM_BYTES)
 }
 
 function descriptorOf(port: number, process_files: string): number | undefined {

@@ -814,6 +814,7 @@ export type McpServer = {
   server: string
   kind: 'built in' | 'http' | 'sse' | 'openapi' | 'program'
   address: string | null
+  sandbox: string | null
   per_session: boolean
   state: 'connected' | 'failing' | 'idle'
   failing_since: number | null

@@ -1,7 +1,7 @@
 /** The admin API's MCP servers: how each is reached, whether it is connected, and since when it fails. */
 import Type from 'typebox'
 import { shownValue } from '../../config/edit/masking.ts'
-import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
+import { type McpServerConfig, sandboxText } from '../../config/schema/mcp-schema.ts'
 import type { McpServers } from '../../families/mcp/servers.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
@@ -20,6 +20,7 @@ const McpServer = Type.Object(
     server: Type.String(),
     kind: Type.Enum(['built in', 'http', 'sse', 'openapi', 'program']),
     address: nullable(Type.String(), 'Its address, or the program without its arguments; null: it is built in.'),
+    sandbox: nullable(Type.String(), 'How its program is confined, or `off`; null: it is none.'),
     per_session: Type.Boolean({
       description: 'Sessions of clients have connections of their own, of which nothing is said here.',
     }),
@@ -84,6 +85,7 @@ function view(upstream: McpUpstream) {
   return {
     server: name,
     ...placeOf(name, config),
+    sandbox: config ? sandboxText(config) : null,
     per_session: config?.per_session ?? false,
     state: failing ? 'failing' : is_connected ? 'connected' : 'idle',
     failing_since: failing ? Math.floor(failing.since_ms / 1000) : null,

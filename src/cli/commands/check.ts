@@ -4,6 +4,7 @@ import { ConfigError, type ConfigProblem, problemText } from '../../config/check
 import type { Config } from '../../config/config.ts'
 import { loadConfig } from '../../config/load/load.ts'
 import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
+import { sandboxText } from '../../config/schema/mcp-schema.ts'
 import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type Clock, systemClock } from '../../kit/clock.ts'
@@ -63,7 +64,7 @@ async function checkConfig({ terminal, clock, file, isOnline, asJson }: CheckPar
       terminal.out(json({ valid: true, file: config.file ?? null, problems: [], warnings, ...found }))
     } else {
       for (const warning of warnings) terminal.err(`warning: ${warning}\n`)
-      terminal.out(`${summary(config, cwd)}\n`)
+      terminal.out(`${summary(config, cwd)}\n${programsOf(config)}`)
       if (online) terminal.out(`\n${onlineTable(online, terminal)}`)
     }
     return online?.some(({ result }) => result === 'failed') ? 1 : 0
@@ -88,6 +89,14 @@ function summary({ file, providers, models }: Config, cwd: string): string {
   if (file === undefined) return 'There is no configuration file; all settings have their defaults.'
   const held = `${quantity(Object.keys(providers).length, 'provider')}, ${quantity(Object.keys(models).length, 'model')}`
   return `${shownPath(file, cwd)} is valid: ${held}.`
+}
+
+/** What runs on the host, and how it is confined. */
+function programsOf({ mcp }: Config): string {
+  const lines = Object.entries(mcp.servers).map(([name, server]) => ({ name, text: sandboxText(server) }))
+  return lines
+    .flatMap(({ name, text }) => (text ? [`mcp.servers.${name} is a program; sandbox: ${text}\n`] : []))
+    .join('')
 }
 
 function shownPath(file: string, cwd: string): string {

@@ -1,4 +1,5 @@
 /** Checks of MCP servers that a schema cannot express, and what of them only the file on disk may say. */
+import { isAbsolute } from 'node:path'
 import { isRecord, memberOf } from '../../kit/json.ts'
 import type { Path } from '../load/read-yaml.ts'
 import { MCP_SERVER_NAME } from '../schema/mcp-schema.ts'
@@ -9,7 +10,7 @@ type Problem = { path: Path; part: 'key' | 'value'; message: string }
 
 const NAME = new RegExp(MCP_SERVER_NAME)
 /** A program runs with the rights of the gateway: who may change a configuration by the API may not run one. */
-const PROGRAM = ['command', 'args', 'env'] as const
+const PROGRAM = ['command', 'args', 'env', 'sandbox'] as const
 
 export function mcpProblems({ mcp, sandbox, admin }: FileConfig): Problem[] {
   const { issuer } = mcp?.oauth ?? {}
@@ -53,8 +54,12 @@ export function mcpProblems({ mcp, sandbox, admin }: FileConfig): Problem[] {
       const problem = issuer === undefined ? undefined : addressProblem(issuer, 'issuer')
       if (problem) problems.push({ path: [...at, 'issuer'], part: 'value', message: problem })
     }
+    const { read = [], write = [] } = server.sandbox === 'off' ? {} : (server.sandbox ?? {})
+    for (const path of [...read, ...write]) {
+      if (!isAbsolute(path)) report(`has ${JSON.stringify(path)}, which is no absolute path`, 'sandbox')
+    }
     const strange =
-      'command' in server ? (['key', 'headers', 'oauth', 'oauth_user'] as const) : (['args', 'env'] as const)
+      'command' in server ? (['key', 'headers', 'oauth', 'oauth_user'] as const) : (['args', 'env', 'sandbox'] as const)
     for (const member of strange) {
       if (member in server) report(`does not belong to a server with ${ways[0] ?? 'an address'}`, member)
     }

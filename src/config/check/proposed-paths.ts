@@ -46,7 +46,7 @@ export function proposedPathProblems({ file, before, data_dir, config_file }: Pa
 const NOT_A_SINK = 'must end with .ndjson, .jsonl or .log where it is given by the admin API'
 
 /** Every setting that names a file or a directory. */
-function namedPaths(value: unknown, data_dir: string): Named[] {
+export function namedPaths(value: unknown, data_dir: string): Named[] {
   const out: Named[] = []
   const add = (path: Path, text: unknown, { base = process.cwd(), isSink = false } = {}) => {
     if (typeof text === 'string') out.push({ path, text, base, isSink })

@@ -68,16 +68,29 @@ const McpOpenApi = section(
   'Operations of an HTTP API as tools.',
 )
 
+const McpSandbox = section({
+  read: list(Type.String(), 'Absolute paths.'),
+  write: list(Type.String(), 'Absolute paths; read too.'),
+  network: oneOf(['any', 'none'], 'Default any.'),
+  unix_sockets: flag("Such as Docker's, which runs anything. Default false."),
+  memory_mb: integer({ minimum: 64, maximum: 1_048_576 }, 'Of a process. Default 4096.'),
+})
+
 const McpServer = section({
   url: text('Streamable HTTP.'),
   sse: text('The older HTTP+SSE.'),
   openapi: optional(McpOpenApi),
   command: text(
     { minLength: 1 },
-    'Program that speaks MCP by stdio, with PATH, HOME, USER, SHELL, TERM and `env` only. In the file only.',
+    'Program that speaks MCP by stdio, with PATH, HOME, TMPDIR, USER, SHELL, TERM and `env` only. In the file only.',
   ),
   args: list(Type.String(), 'Its arguments.'),
   env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
+  sandbox: optional(
+    Type.Union([Type.Literal('off'), McpSandbox], {
+      description: 'Of the program, which is confined; `off`: it is not. In the file only.',
+    }),
+  ),
   key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
   oauth: optional(McpOAuth),
   oauth_user: optional(McpOAuthUser),
@@ -104,6 +117,15 @@ const McpServer = section({
   max_result_bytes: integer({ minimum: 1024, maximum: 67_108_864 }, 'The largest message from it. Default 4194304.'),
 })
 export type McpServerConfig = Type.Static<typeof McpServer>
+
+/** How its program is confined, in one line; null: it is none. */
+export function sandboxText({ command, sandbox = {} }: McpServerConfig): string | null {
+  if (command === undefined) return null
+  if (sandbox === 'off') return 'off'
+  const { network = 'any', unix_sockets = false, read = [], write = [] } = sandbox
+  const paths = [...read.map((path) => `reads ${path}`), ...write.map((path) => `writes ${path}`)]
+  return [`network ${network}`, ...(unix_sockets ? ['Unix sockets'] : []), ...paths].join(', ')
+}
 
 const McpLogin = section(
   {
@@ -137,7 +159,7 @@ export type McpLogin = Type.Static<typeof McpLogin>
 /** The section `mcp`. */
 export const McpConfig = section(
   {
-    enabled: flag('Serve `/mcp`. Default true; without a server and the sandbox there is nothing to serve.'),
+    enabled: flag('Serve `/mcp`. Default true.'),
     approve: oneOf(
       APPROVE,
       'Of new tools: auto: when first seen; manual: by `gatehouse mcp approve`, as all changed ones. Default auto.',
@@ -159,7 +181,7 @@ export const McpConfig = section(
     ),
     max_chat_cost: number(
       { exclusiveMinimum: 0, maximum: MAX_AMOUNT },
-      'In the currency of the ledger. Once the calls for such a response have cost so much, its tools are not offered to the model again. Default: no limit.',
+      'In the currency of the ledger, after which no tools are offered. Default: no limit.',
     ),
     oauth: optional(McpLogin),
     servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),

@@ -5,6 +5,7 @@ import type { Clock } from '../../kit/clock.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import { canonicalJson } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
+import type { ProgramPlaces } from '../../providers/mcp/program-sandbox.ts'
 import { createUpstream, type McpOffer, type McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Transport } from '../../providers/upstream/transport.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -57,6 +58,7 @@ type ServersParts = {
   version: string
   clock: Clock
   log: Log
+  programs(): ProgramPlaces
 }
 
 export function createMcpServers({ config, store, connections, ...parts }: ServersParts): McpServers {

@@ -7,6 +7,7 @@ import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Transport } from '../upstream/transport.ts'
 import type { AccessToken } from './access-token.ts'
+import type { ProgramPlaces } from './program-sandbox.ts'
 import { createUpstreamFetch, type UpstreamLimits } from './upstream-fetch.ts'
 
 /** The client for which a connection is made, as far as its server may ask it. */
@@ -31,6 +32,10 @@ type ConnectParts = {
   version: string
   clock: Clock
   log: Log
+  /** As they are now. */
+  programs(): ProgramPlaces
+  /** Why the program was not started. */
+  onRefused?(why: string): void
   /** Of its tools, prompts or resources. */
   onChanged(): void
   onUpdated(uri: string): void
@@ -73,13 +78,17 @@ export async function connectTo(parts: ConnectParts): Promise<Client> {
     )
   })
   late.catch(() => {})
+  let refusal: string | undefined
+  const onRefused = (why: string) => {
+    refusal = why
+  }
   try {
-    const transport = await transportTo(parts)
+    const transport = await transportTo({ ...parts, onRefused })
     await Promise.race([client.connect(transport, { timeout: limits.connect_ms }), late])
     return client
   } catch (thrown) {
     await client.close().catch(() => {})
-    throw thrown
+    throw refusal === undefined ? thrown : new Error(refusal)
   } finally {
     over.abort()
   }
@@ -97,7 +106,7 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
   const { name, config, transport, limits, clock } = parts
   if (!config) return simulated(parts)
   const { StreamableHTTPClientTransport, SSEClientTransport } = await sdk()
-  if (config.command !== undefined) return program(config.command, parts)
+  if (config.command !== undefined) return program(config, parts)
   const fetch = createUpstreamFetch({
     name,
     config,
@@ -149,18 +158,32 @@ const STREAM_END_MILLISECONDS = 20
 const MAX_LINES = 20
 const MAX_LINE_CHARACTERS = 300
 
-/** Its environment is that of the SDK: PATH, HOME and a few more, never a secret of the gateway. */
-async function program(command: string, { name, config, limits, transport, log }: ConnectParts): Promise<McpTransport> {
+/** Its environment is that of the SDK: PATH and a few more, never a secret of the gateway; and it is confined. */
+async function program(config: McpServerConfig, parts: ConnectParts): Promise<McpTransport> {
+  const { name, limits, transport, log } = parts
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
-  const { args = [], env = {} } = config ?? {}
-  const child = new StdioClientTransport({ command, args, env, stderr: 'pipe', maxBufferSize: limits.max_bytes })
+  const child = new StdioClientTransport({
+    ...(await startOf(config, parts)),
+    stderr: 'pipe',
+    maxBufferSize: limits.max_bytes,
+  })
   let lines = 0
   child.stderr?.on('data', (bytes: Buffer) => {
     if (lines++ >= MAX_LINES) return
     const text = transport.scrub(bytes.toString('utf8'))
+    const why = /^gatehouse: (.+)/.exec(text)?.[1]
+    if (lines === 1 && why !== undefined) parts.onRefused?.(why)
     log.info('mcp program wrote', { server: name, text: text.slice(0, MAX_LINE_CHARACTERS).trim() })
   })
   return withoutSecrets(child, transport.scrub)
+}
+
+async function startOf(config: McpServerConfig, { name, programs }: ConnectParts) {
+  const { command = '', args = [], env = {}, sandbox } = config
+  if (sandbox === 'off') return { command, args, env }
+  const { getDefaultEnvironment } = await import('@modelcontextprotocol/client/stdio')
+  const { confinementOf, launched } = await import('./program-sandbox.ts')
+  return launched(confinementOf({ name, config, inherited: getDefaultEnvironment(), places: programs() }))
 }
 
 /** A program may answer with what it was given. */

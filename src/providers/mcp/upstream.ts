@@ -9,6 +9,7 @@ import { createScrubbingTransport, type Transport } from '../upstream/transport.
 import type { AccessToken } from './access-token.ts'
 import { connectTo, type ServedClient, STREAM_END } from './connect.ts'
 import { createOffered, type McpOffer } from './offered.ts'
+import type { ProgramPlaces } from './program-sandbox.ts'
 import { limitsOf } from './upstream-fetch.ts'
 import { createWatchedResources, type WatchedResources } from './watched-resources.ts'
 
@@ -71,6 +72,7 @@ type UpstreamParts = {
   version: string
   clock: Clock
   log: Log
+  programs(): ProgramPlaces
   /** What it offers has changed, as far as it says so. */
   onChanged(): void
 }
