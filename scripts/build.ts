@@ -21,6 +21,7 @@ const LOADED_LATER = [
   '@scalar/*',
   '@smithy/*',
   'aws4fetch',
+  'eld/*',
   'google-auth-library',
   'gpt-tokenizer',
   'gpt-tokenizer/*',

@@ -325,6 +325,21 @@ describe('a guard of kind limits', () => {
     expect(body).toContain('"finish_reason":"content_filter"')
   })
 
+  it('blocks texts in other languages, also in a stream, of which nothing was sent', async () => {
+    const setup = await start({ english: { kind: 'limits', languages: ['en'] } })
+    const english = 'The server returned an error when I tried to log in to my account this morning.'
+    const german = 'Der Server hat heute früh einen Fehler gemeldet, als ich mich bei meinem Konto anmelden wollte.'
+    setup.vendor.answer(whole(completion(english)), whole(completion(german)))
+    expect(await (await ask(setup, english)).text()).toContain(english)
+    expect(await (await ask(setup, 'Was ist das?')).text()).toContain('"finish_reason":"content_filter"')
+    expect([(await ask(setup, german)).status, setup.vendor.requests.length]).toEqual([400, 2])
+    setup.vendor.answer(streamed(...`${english} `.repeat(5)), streamed(...`${german} `.repeat(5)))
+    expect(sentText(await (await ask(setup, 'x', true)).text())).toBe(`${english} `.repeat(5))
+    const body = await (await ask(setup, 'x', true)).text()
+    expect(sentText(body)).toBe('')
+    expect(body).toContain('"finish_reason":"content_filter"')
+  })
+
   it('blocks links to other hosts, also in a stream that cuts them', async () => {
     const setup = await start({
       links: { kind: 'limits', on: ['output'], link_hosts: ['example.com', '*.example.com'] },

@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, '..')
 const TOKEN = 'sk-0123456789012345678901234567890123456789'
 /** What a first request does not need. */
 const LOADED_LATER =
-  /node_modules\/(@ai-sdk|@modelcontextprotocol|@napi-rs|@opentelemetry|gpt-tokenizer|jose|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/site\/manual\/(manual|manual-page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
+  /node_modules\/(@ai-sdk|@modelcontextprotocol|@napi-rs|@opentelemetry|eld|gpt-tokenizer|jose|minisearch|nodemailer|openid-client|pg|prom-client|re2js|stemmer|yaml|zod)\/|typebox\/build\/(compile|schema)\/|src\/site\/manual\/(manual|manual-page|search)\.ts|src\/providers\/(ai-sdk|video|three-d)\/|packages\/sandbox\/src\/(sandbox|render\/(canvas|mux|renderer|workers))\.ts/
 
 let home: string
 beforeAll(() => {

@@ -15,9 +15,11 @@ import {
   restores,
   type Verdict,
 } from './guard.ts'
+import { LanguageFilter } from './language-filter.ts'
+import { loadDetector } from './languages.ts'
 import { Placeholders } from './placeholders.ts'
 import type { Rules } from './rules.ts'
-import { Blocked, FilterChain, LengthFilter, RulesFilter, type TextFilter } from './text-filter.ts'
+import { Blocked, FilterChain, PieceFilter, RulesFilter, type TextFilter } from './text-filter.ts'
 
 type Ruled = Guard & { rules: Rules }
 const hasRules = (guard: Guard): guard is Ruled => guard.rules !== undefined
@@ -27,7 +29,7 @@ export type GuardSteps = 'all' | 'rules' | 'restore'
 
 /** Characters so far of one request or answer. */
 type Lengths = Map<Guard, number>
-type Filtering = { side: GuardSide; isJson: boolean; lengths: Lengths }
+type Filtering = { side: GuardSide; isJson: boolean; lengths: Lengths; isWhole?: true }
 
 type CallGuardParts = {
   call: GuardedCall
@@ -198,6 +200,7 @@ export class CallGuards {
 
   /** Others are asked last, about what is left. */
   async #checkAll(guards: readonly Guard[], side: GuardSide, texts: readonly GuardedText[]): Promise<void> {
+    if (this.#guards.some(({ isForeign }) => isForeign)) await loadDetector()
     for (const guard of guards.filter(hasRules)) this.#check(guard, side, texts)
     for (const guard of guards.filter(asks)) {
       this.#note(guard, side, 'passed')
@@ -248,7 +251,9 @@ export class CallGuards {
     this.#note(guard, side, 'passed')
     const lengths: Lengths = new Map()
     for (const one of texts) {
-      const filter = new FilterChain(this.#filters(guard, { side, isJson: one.is_json ?? false, lengths }))
+      const filter = new FilterChain(
+        this.#filters(guard, { side, isJson: one.is_json ?? false, lengths, isWhole: true }),
+      )
       try {
         const { text } = one
         const checked = filter.push(text) + filter.end()
@@ -260,18 +265,23 @@ export class CallGuards {
     }
   }
 
-  #filters(guard: Ruled, { side, isJson, lengths }: Filtering): TextFilter[] {
+  #filters(guard: Ruled, { side, isJson, lengths, isWhole }: Filtering): TextFilter[] {
+    const { isForeign, isObserving } = guard
     const { max_characters, link_hosts, kind } = guard.config
-    const count = (characters: number) => {
-      const length = (lengths.get(guard) ?? 0) + characters
-      lengths.set(guard, length)
-      if (max_characters === undefined || length <= max_characters) return
-      if (!guard.isObserving) throw new Blocked(guard)
+    const block = () => {
+      if (!isObserving) throw new Blocked(guard)
       this.#note(guard, side, 'would_block')
     }
-    const length = max_characters === undefined ? [] : [new LengthFilter(count)]
-    if (kind === 'limits' && !link_hosts) return length
-    return [...length, new RulesFilter({ guard, side, isJson, placeholders: this.#placeholders, note: this.#note })]
+    const count = ({ length }: string) => {
+      const total = (lengths.get(guard) ?? 0) + length
+      lengths.set(guard, total)
+      if (max_characters !== undefined && total > max_characters) block()
+    }
+    const judge = (text: string, isCode?: boolean) => void (isForeign?.(text, isCode) && block())
+    const limits: TextFilter[] = max_characters === undefined ? [] : [new PieceFilter(count)]
+    if (isForeign && !isJson) limits.push(isWhole ? new PieceFilter(judge) : new LanguageFilter(judge, !isObserving))
+    if (kind === 'limits' && !link_hosts) return limits
+    return [...limits, new RulesFilter({ guard, side, isJson, placeholders: this.#placeholders, note: this.#note })]
   }
 
   readonly #note = ({ name }: Guard, on: GuardSide, outcome: GuardOutcome): void => {

@@ -1,7 +1,7 @@
 /** Guards of each kind, made of their settings. */
 import { describe, expect, it } from 'bun:test'
 import { guardProblems } from '../../config/check/guard-checks.ts'
-import type { GuardConfig } from '../../config/schema/guard-schema.ts'
+import { type GuardConfig, LANGUAGES } from '../../config/schema/guard-schema.ts'
 import { asks, checksSide, createGuard } from './guard.ts'
 
 const problemsOf = (guard: GuardConfig) =>
@@ -12,6 +12,7 @@ const KINDS: [GuardConfig, 'rules' | 'schema' | 'asks', string][] = [
   [{ kind: 'patterns', words: ['falcon'] }, 'rules', 'input output'],
   [{ kind: 'redact' }, 'rules', 'input'],
   [{ kind: 'limits', max_characters: 10 }, 'rules', 'input output'],
+  [{ kind: 'limits', languages: ['de'] }, 'rules', 'input output'],
   [{ kind: 'schema', schema: { type: 'object' } }, 'schema', 'output'],
   [{ kind: 'moderation', model: 'm' }, 'asks', 'input output'],
   [{ kind: 'classifier', model: 'm' }, 'asks', 'input output'],
@@ -30,7 +31,14 @@ describe('a guard', () => {
 
   const WRONG: [GuardConfig, string][] = [
     [{ kind: 'patterns' }, 'guards.g needs `patterns`, `words` or `sets`: without them nothing can match'],
-    [{ kind: 'limits' }, 'guards.g needs `max_characters` or `link_hosts`: without them nothing is limited'],
+    [
+      { kind: 'limits' },
+      'guards.g needs `max_characters`, `languages` or `link_hosts`: without them nothing is limited',
+    ],
+    [
+      { kind: 'limits', languages: ['de', 'tlh'] },
+      `guards.g.languages.1 found "tlh", which is not told apart from others; known: ${LANGUAGES.join(', ')}`,
+    ],
     [{ kind: 'moderation' }, 'guards.g needs `model`: without it nothing can be asked'],
     [{ kind: 'classifier' }, 'guards.g needs `model`: without it nothing can be asked'],
     [{ kind: 'webhook' }, 'guards.g needs `url`: without it nothing can be asked'],

@@ -5,6 +5,7 @@ import type { TraceContext } from '../../kit/trace-context.ts'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { Caller } from '../../spec/token.ts'
+import { foreignTo, type IsForeign } from './languages.ts'
 import { type Rules, rulesOf } from './rules.ts'
 
 /** In the order of their weight: of several checks of one call the last one is recorded. */
@@ -49,6 +50,8 @@ export type Guard = {
   readonly isObserving: boolean
   /** Absent: it asks, or has a schema. */
   readonly rules?: Rules
+  /** Of kind limits, with languages. */
+  readonly isForeign?: IsForeign
   /** Of kind schema. */
   readonly misfit?: SchemaCheck
 }
@@ -61,6 +64,7 @@ export const createGuard = (name: string, config: GuardConfig): Guard => ({
   name,
   config,
   isObserving: config.mode === 'observe',
+  ...(config.languages && { isForeign: foreignTo(config.languages) }),
   ...(config.kind === 'schema'
     ? { misfit: compileSchema(config.schema) }
     : !asks({ config }) && { rules: rulesOf(config) }),

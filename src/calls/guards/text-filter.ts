@@ -77,17 +77,17 @@ export class RulesFilter implements TextFilter {
   }
 }
 
-/** Counts the characters of all texts of one side. */
-export class LengthFilter implements TextFilter {
-  readonly #count: (characters: number) => void
+/** Checks each piece by itself, and lets it pass as it is. */
+export class PieceFilter implements TextFilter {
+  readonly #check: (piece: string) => void
 
-  /** `count` throws Blocked. */
-  constructor(count: (characters: number) => void) {
-    this.#count = count
+  /** `check` throws Blocked. */
+  constructor(check: (piece: string) => void) {
+    this.#check = check
   }
 
   push(piece: string): string {
-    this.#count(piece.length)
+    this.#check(piece)
     return piece
   }
 

@@ -3,7 +3,7 @@ import { nearest } from '../../kit/nearest.ts'
 import { parsePattern } from '../../kit/patterns/automaton.ts'
 import { compileSchema } from '../../kit/schema-check.ts'
 import type { Path } from '../load/read-yaml.ts'
-import type { GuardConfig } from '../schema/guard-schema.ts'
+import { type GuardConfig, LANGUAGES } from '../schema/guard-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
 
 type GuardProblem = { path: Path; part: 'key' | 'value'; message: string }
@@ -21,6 +21,7 @@ const KINDS_OF: Partial<Record<keyof GuardConfig, readonly GuardConfig['kind'][]
   replacement: ['patterns'],
   restore: ['redact'],
   max_characters: ['limits'],
+  languages: ['limits'],
   link_hosts: ['limits'],
   schema: ['schema'],
   repair: ['schema'],
@@ -63,7 +64,12 @@ export function guardProblems(
   const own = Object.entries(guards).flatMap(([name, guard]) => [
     ...nameProblems(name),
     ...(guard
-      ? [...kindProblems(name, guard), ...sourceProblems(name, guard), ...globProblems(name, guard, patternProblem)]
+      ? [
+          ...kindProblems(name, guard),
+          ...sourceProblems(name, guard),
+          ...languageProblems(name, guard),
+          ...globProblems(name, guard, patternProblem),
+        ]
       : []),
   ])
   const named = Object.entries({ models, projects, api_tokens }).flatMap(([section, holders]) =>
@@ -126,7 +132,7 @@ function kindProblems(name: string, guard: GuardConfig): GuardProblem[] {
 /** One of these settings. */
 const NEEDED: Partial<Record<GuardConfig['kind'], { any_of: readonly (keyof GuardConfig)[]; why: string }>> = {
   patterns: { any_of: ['patterns', 'words', 'sets'], why: 'without them nothing can match' },
-  limits: { any_of: ['max_characters', 'link_hosts'], why: 'without them nothing is limited' },
+  limits: { any_of: ['max_characters', 'languages', 'link_hosts'], why: 'without them nothing is limited' },
   schema: { any_of: ['schema'], why: 'without it every answer fits' },
   moderation: { any_of: ['model'], why: 'without it nothing can be asked' },
   classifier: { any_of: ['model'], why: 'without it nothing can be asked' },
@@ -171,6 +177,15 @@ function sourceProblems(name: string, { patterns, case_sensitive }: GuardConfig)
       const why = error instanceof Error ? error.message : String(error)
       return [value(['guards', name, 'patterns', index], `is no regular expression in RE2 syntax: ${why}`)]
     }
+  })
+}
+
+function languageProblems(name: string, { languages = [] }: GuardConfig): GuardProblem[] {
+  const known: readonly string[] = LANGUAGES
+  return languages.flatMap((one, index) => {
+    if (one === undefined || known.includes(one)) return []
+    const message = `found ${JSON.stringify(one)}, which is not told apart from others; known: ${known.join(', ')}`
+    return [value(['guards', name, 'languages', index], message)]
   })
 }
 

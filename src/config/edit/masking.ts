@@ -45,6 +45,7 @@ export const SHOWN_TEXT = [
   'guards.*.aws.region',
   'guards.*.language',
   'guards.*.project',
+  'guards.*.languages.*',
   'guards.*.link_hosts.*',
   'guards.*.when.projects.*',
   'guards.*.when.models.*',

@@ -11,6 +11,13 @@ export const QUESTION_KINDS = ['moderation', 'classifier', 'webhook'] as const
 const GUARD_FORMATS = ['presidio', 'azure_text', 'azure_shields', 'bedrock', 'lakera'] as const
 export type GuardFormat = (typeof GUARD_FORMATS)[number]
 
+/** ISO 639-1, as far as they are told apart. */
+// biome-ignore format: a list
+export const LANGUAGES = [
+  'am', 'ar', 'az', 'be', 'bg', 'bn', 'ca', 'cs', 'da', 'de', 'el', 'en', 'es', 'et', 'eu', 'fa', 'fi', 'fr', 'gu', 'he', 'hi', 'hr', 'hu', 'hy', 'is', 'it', 'ja', 'ka', 'kn', 'ko',
+  'ku', 'lo', 'lt', 'lv', 'ml', 'mr', 'ms', 'nl', 'no', 'or', 'pa', 'pl', 'pt', 'ro', 'ru', 'sk', 'sl', 'sq', 'sr', 'sv', 'ta', 'te', 'th', 'tl', 'tr', 'uk', 'ur', 'vi', 'yo', 'zh',
+] as const
+
 /** What is checked: requests, or answers. */
 const GUARD_SIDES = ['input', 'output'] as const
 export type GuardSide = (typeof GUARD_SIDES)[number]
@@ -64,7 +71,7 @@ const AwsKey = section(
 export const GuardConfig = section({
   kind: Type.Enum([...GUARD_KINDS], {
     description:
-      'patterns: blocks or replaces matches; redact: puts placeholders for personal data; limits: blocks long texts and links; schema: blocks answers of chat that do not fit a JSON Schema; moderation, classifier, webhook: ask a moderation model, a chat model, a service.',
+      'patterns: blocks or replaces matches; redact: puts placeholders for personal data; limits: blocks long texts, other languages and links; schema: blocks answers of chat that do not fit a JSON Schema; moderation, classifier, webhook: ask a moderation model, a chat model, a service.',
   }),
   on: list(
     Type.Enum([...GUARD_SIDES]),
@@ -87,6 +94,11 @@ export const GuardConfig = section({
   replacement: text({ maxLength: 100 }, 'What `replace` puts in its place. Default [removed].'),
   restore: flag('Of redact: puts the values back into answers. Default false.'),
   max_characters: integer({ minimum: 1, maximum: 100_000_000 }, 'Of limits: of all texts of a request or an answer.'),
+  languages: list(
+    Type.String({ minLength: 2, maxLength: 2 }),
+    { minItems: 1, uniqueItems: true },
+    'Of limits: blocks texts in other languages (ISO 639-1).',
+  ),
   link_hosts: list(
     Type.String({ minLength: 1, maxLength: 253 }),
     { maxItems: 1000 },
