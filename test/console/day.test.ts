@@ -34,6 +34,13 @@ describeInBrowser('the console after a day of calls', () => {
     await screenshots(page, `day-home-${scheme}`)
   })
 
+  it.each([390, 1280])('fills each row of figures on a screen of %d pixels', async (width) => {
+    const page = await opened.open('/', { width })
+    const right = (selector: string) =>
+      page.locator(selector).evaluate((element) => Math.round(element.getBoundingClientRect().right))
+    expect((await right('.stats')) - (await right('.stat:last-child'))).toBeLessThanOrEqual(2)
+  })
+
   it('says of a model who uses it', async () => {
     const page = await opened.open('/models/team/large', { height: 1200 })
     await page.locator('.uplot').waitFor()
@@ -59,6 +66,7 @@ describeInBrowser('the console after a day of calls', () => {
     for (const [name, path] of Object.entries(pages)) {
       const page = await opened.open(path, { width: 1280, height: 860 })
       if (name === 'console-home') await page.locator('.uplot').nth(3).waitFor()
+      if (name === 'console-project') await page.locator('.uplot').first().waitFor()
       if (name === 'console-playground') await ask(page)
       if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) })
       const file = Bun.file(join(import.meta.dir, '../../docs/manual/images', `${name}.png`))

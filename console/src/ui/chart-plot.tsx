@@ -26,6 +26,8 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
       ticks: { show: false },
       font: `11px ${colour('--font')}`,
     }
+    // The first and the last bar are as wide as the others.
+    const edge = kind === 'bars' ? ((times[1] ?? 0) - (times[0] ?? 0)) / 2 : 0
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -34,7 +36,10 @@ export function Plot({ times, series, format, kind = 'line', height, onPoint, on
         legend: { show: false },
         cursor: { y: false, points: { size: 7 }, drag: { x: onSelect !== undefined, y: false, setScale: false } },
         select: { show: onSelect !== undefined, left: 0, top: 0, width: 0, height: 0 },
-        scales: { x: { time: true }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+        scales: {
+          x: { time: true, ...(edge > 0 && { range: (_, min, max) => [min - edge, max + edge] }) },
+          y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] },
+        },
         axes: [
           {
             ...axis,

@@ -103,7 +103,7 @@ const medianNote = (p95: number | null): string => `median; 95\u00a0%: ${millise
 function changeOf(now: number, before: number | undefined): string | undefined {
   if (before === undefined) return undefined
   if (before === 0) return 'none before'
-  if (now / before >= 10) return `${count(Math.round(now / before))} times as much`
+  if (now / before >= 10) return `${count(Math.round(now / before))}\u00a0× before`
   const change = now / before - 1
   return Math.abs(change) < 0.005 ? 'as before' : `${share(Math.abs(change))} ${change > 0 ? 'more' : 'less'}`
 }
