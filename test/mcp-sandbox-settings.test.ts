@@ -1,0 +1,82 @@
+/** The settings of the sandbox of programs: how they are checked and shown, and what they never open. */
+import { afterAll, describe, expect, it } from 'bun:test'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { run as runCheck } from '../src/cli/commands/check.ts'
+import { proposedProgramProblems } from '../src/config/check/mcp-checks.ts'
+import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
+import { programPlaces } from '../src/gateway/program-places.ts'
+import { configOf } from './kit/gateway.ts'
+import { collectingTerminal } from './kit/terminal.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'))
+const config = join(root, 'app/gatehouse.yaml')
+mkdirSync(join(root, 'app'))
+writeFileSync(join(root, 'app/.env'), '')
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+describe('the sandbox of a configuration', () => {
+  async function check(servers: object) {
+    const directory = mkdtempSync(join(root, 'check-'))
+    writeFileSync(join(directory, 'gatehouse.yaml'), JSON.stringify({ mcp: { servers } }))
+    const { terminal, printed } = collectingTerminal({ cwd: directory })
+    return { code: await runCheck([], terminal), ...printed }
+  }
+
+  it('is shown by `gatehouse check`', async () => {
+    const sandbox = { read: ['/srv/a'], write: ['/srv/b'], network: 'none', unix_sockets: true }
+    const { out } = await check({
+      x: { command: 'x', sandbox },
+      y: { command: 'y', sandbox: 'off' },
+      z: { command: 'z' },
+    })
+    expect(out).toContain(
+      'mcp.servers.x is a program; sandbox: network none, Unix sockets, reads /srv/a, writes /srv/b\n',
+    )
+    expect(out).toContain('mcp.servers.y is a program; sandbox: off\n')
+    expect(out).toContain('mcp.servers.z is a program; sandbox: network any\n')
+  })
+
+  it('names absolute paths, at a program only', async () => {
+    const { code, err } = await check({
+      x: { command: 'x', sandbox: { read: ['srv'] } },
+      y: { url: 'https://mcp.example.com/mcp', sandbox: 'off' },
+    })
+    expect(code).toBe(1)
+    expect(err).toContain('mcp.servers.x.sandbox: has "srv", which is no absolute path')
+    expect(err).toContain('mcp.servers.y.sandbox: does not belong to a server with url')
+  })
+
+  it('never names files of the gateway', () => {
+    const sinks = [{ file: { path: 'log/requests.ndjson' } }]
+    const settings = {
+      file: config,
+      data_dir: join(root, 'data'),
+      store_url: `sqlite:${root}/other.db`,
+      outputs: { directory: `${root}/out` },
+    }
+    const { hidden } = programPlaces(
+      configOf({ ...settings, request_log: { ...DEFAULT_REQUEST_LOG, sinks } } as never),
+      { GATEHOUSE_ENV_FILE: `${root}/variables` },
+    )
+    const names = [
+      'data',
+      'out',
+      'data/log/requests.ndjson',
+      'app/gatehouse.yaml',
+      'app/.env',
+      'variables',
+      'other.db',
+      'other.db-wal',
+    ]
+    expect(hidden).toEqual(expect.arrayContaining(names.map((name) => join(root, name))))
+  })
+
+  it('is not changed by the admin API', () => {
+    const before = { mcp: { servers: { x: { command: 'x' } } } }
+    const proposed = { mcp: { servers: { x: { command: 'x', sandbox: 'off' as const } } } }
+    expect(proposedProgramProblems(proposed, before)).toMatchObject([{ path: ['mcp', 'servers', 'x', 'command'] }])
+    expect(proposedProgramProblems(before, before)).toEqual([])
+  })
+})
