@@ -313,6 +313,7 @@ describe('what is stored', () => {
       [[['purpose', 'batch'], file, file], 'invalid_value'],
       [[['purpose', 'batch'], file, ['other', '1']], 'unsupported_parameter'],
       [[['purpose', 'batch'], file, ['expires_after', 'x'.repeat(5_000)]], 'invalid_value'],
+      [[['purpose', 'batch'], file, ['expires_after', 'null']], 'invalid_value'],
     ] as [[string, string | File][], string][]) {
       const answer = await gateway.call('/v1/files', { form: formOf(...parts) })
       expect([parts.map(([name]) => name), await codeOf(answer)]).toEqual([parts.map(([name]) => name), code])

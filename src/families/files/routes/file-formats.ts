@@ -30,7 +30,7 @@ const openaiFormat: FileFormat = {
     const known = purposeIn(purpose)
     const max_bytes = known === 'batch' ? Math.min(limits.batch_max_bytes, limits.max_bytes) : limits.max_bytes
     if (expires_after === undefined) return { purpose: known, max_bytes }
-    const { anchor, seconds } = expires_after as Fields
+    const { anchor, seconds } = (expires_after ?? {}) as Fields
     if (anchor !== 'created_at') throw invalid('expires_after[anchor]', 'must be "created_at"')
     return { purpose: known, max_bytes, keep_seconds: secondsIn('expires_after[seconds]', seconds, 30) }
   },
