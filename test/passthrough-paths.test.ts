@@ -217,6 +217,14 @@ describe('the charge of a call', () => {
     expect(await charged(served, 2)).toMatchObject({ requests: 2, cost: 0.04 })
   })
 
+  it('is nothing where the status of the answer does not exist, and the call ends', async () => {
+    const served = await serve(PRICED, { answer: whole({ usage: { in: 1, out: 1 } }, { status: 999 }) })
+    const answer = await served.call('/passthrough/acme/work')
+    expect([answer.status, await answer.json()]).toMatchObject([502, { error: { code: 'bad_upstream_response' } }])
+    expect(await charged(served, 1)).toMatchObject({ requests: 1, cost: 0 })
+    expect(served.vendor.requests).toHaveLength(1)
+  })
+
   it('is refused beyond a budget and a rate limit, as any call is', async () => {
     const served = await serve(PRICED, { answer: whole({ usage: { in: 1, out: 1 } }) })
     const { secret } = await served.port.gateway.instance.tokens.issue({

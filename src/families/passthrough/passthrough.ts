@@ -152,6 +152,7 @@ export function createPassthrough({ clock }: { clock: Clock }): Passthrough {
         const key = rule.keys.find(({ target }) => target.provider === provider)
         if (key) key.health.avoided_until = avoidedUntil(response, clock.steady())
         if (response.status === 401 || response.status === 407) throw refusedKey(provider.id, response)
+        if (response.status > 599) throw unknownStatus(provider.id, response)
         meter.answered(response.status, response.headers.get('content-type') ?? '')
         onAnswer(response)
         return {
@@ -199,6 +200,15 @@ function refusedKey(provider_id: string, response: UpstreamResponse): GatewayErr
     upstream_status: status,
     accepted: 'no',
   })
+}
+
+/** RFC 9110, section 15: no response can be made with it. */
+function unknownStatus(provider_id: string, response: UpstreamResponse): GatewayError {
+  response.drop()
+  return new GatewayError(
+    'bad_upstream_response',
+    `The upstream "${provider_id}" answered with status ${response.status}.`,
+  )
 }
 
 type Passing = { meter: AnswerMeter; max_response_bytes: number; provider_id: string; cancel(): void }
