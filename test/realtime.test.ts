@@ -560,7 +560,7 @@ describe('a session of the Live API', () => {
     const client = await connect(port.url.replace(/\/v1$/, '') + LIVE, { headers: { 'x-goog-api-key': port.token } })
     client.send({ setup: { model: 'models/v/gpt-realtime' } })
     const { code, reason } = await client.closed
-    expect([code, reason]).toEqual([1011, expect.stringContaining('unsupported_value')])
+    expect([code, reason]).toEqual([1008, expect.stringContaining('unsupported_value')])
   })
 })
 

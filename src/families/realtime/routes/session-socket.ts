@@ -161,7 +161,7 @@ export function createSession(
       }
       void waiting.drain()
     } catch (thrown) {
-      end(asGatewayError(thrown, { log, request_id: connection_id }), CLOSE.internal)
+      end(asGatewayError(thrown, { log, request_id: connection_id }), target ? CLOSE.internal : CLOSE.policy)
     } finally {
       isConnecting = false
     }
