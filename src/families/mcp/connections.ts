@@ -51,11 +51,11 @@ export type McpConnections = {
     find: FindServer,
     by: AuditOrigin,
   ): Promise<string>
-  /** Whether the authorization server has revoked the tokens; they are deleted in any case. */
+  /** Whether the authorization server has revoked the tokens; they are deleted in any case. Tools stay approved as they were. */
   end(server: PersonalServer, by: AuditOrigin): Promise<{ revoked: boolean }>
   /** Those of all people, by connection_id after this one. */
   list(limit: number, after?: string): Promise<McpConnectionRow[]>
-  /** The same as `end`, by the operator; undefined: there is none. */
+  /** The same by the operator, who also has the approved tools forgotten; undefined: there is none. */
   endNamed(connection_id: string, find: FindServer, by: AuditOrigin): Promise<{ revoked: boolean } | undefined>
 }
 
@@ -177,12 +177,10 @@ export function createMcpConnections({
     throw notConnected(server.name, false)
   }
 
-  const end: McpConnections['end'] = async (server, by) => {
+  async function end(server: PersonalServer, by: AuditOrigin, pinned_as?: string): Promise<{ revoked: boolean }> {
     const { name, person } = server
-    const removed = await rows.remove(keyOf(server), pinnedAs(name, person), {
-      ...{ ...by, ...EVENT, action: 'mcp_connection.delete', object_id: name, at_ms: clock.now() },
-      before: { person },
-    })
+    const audit = { ...by, ...EVENT, action: 'mcp_connection.delete', object_id: name, at_ms: clock.now() }
+    const removed = await rows.remove(keyOf(server), { ...audit, before: { person } }, pinned_as)
     onChange?.(name, person)
     const tokens = tokensIn(removed, server)
     return { revoked: tokens !== undefined && (await oauth.revoke(server, tokens)) }
@@ -274,11 +272,14 @@ export function createMcpConnections({
       return server.name
     },
 
-    end,
+    // Tools that a server has changed are not approved by connecting anew.
+    end: (server, by) => end(server, by),
     list: (limit, after) => rows.list(limit, after),
     async endNamed(connection_id, find, by) {
       const row = await rows.named(connection_id)
-      return row && (await end({ ...(find(row.server) ?? { name: row.server }), person: row.person }, by))
+      if (!row) return undefined
+      const { person, server: name } = row
+      return await end({ ...(find(name) ?? { name }), person }, by, pinnedAs(name, person))
     },
   }
 }

@@ -40,8 +40,8 @@ export type McpConnectionStore = {
   claim(read: Read, now_ms: number, until_ms: number): Promise<boolean>
   /** Ends a claim. `sealed`: the new tokens; null: there are none any more; undefined: as before. False: it is gone. */
   settle(read: Read, sealed: string | null | undefined): Promise<boolean>
-  /** What was there. `pinned_as`: the server by whose name its tools were approved, which they are no more. */
-  remove(key: McpConnectionKey, pinned_as: string, audit: AuditDraft): Promise<McpConnectionRow | undefined>
+  /** What was there. `pinned_as`: the server by whose name its tools were approved, which they are no more; undefined: they stay. */
+  remove(key: McpConnectionKey, audit: AuditDraft, pinned_as?: string): Promise<McpConnectionRow | undefined>
   /** Those that people have made, by connection_id, after this one. */
   list(limit: number, after?: string): Promise<McpConnectionRow[]>
   /** Undefined: there is none. */

@@ -93,14 +93,14 @@ export function mcpConnectionStore({ db, write }: Engine): McpConnectionStore {
         return numUpdatedRows > 0n
       }),
 
-    remove: ({ person, server }, pinned_as, audit) =>
+    remove: ({ person, server }, audit, pinned_as) =>
       write(async (rows) => {
         const found = await rows
           .deleteFrom('mcp_connections')
           .where((row) => row.and({ person, server }))
           .returningAll()
           .executeTakeFirst()
-        await rows.deleteFrom('mcp_tools').where('server', '=', pinned_as).execute()
+        if (pinned_as !== undefined) await rows.deleteFrom('mcp_tools').where('server', '=', pinned_as).execute()
         if (found?.connection_id) await appendAudit(rows, audit)
         return found
       }),
