@@ -1,5 +1,7 @@
 /** Realtime sessions on a real port: the sandbox, vendors that a test scripts, limits, money, client secrets and ends. */
 import { afterEach, describe, expect, it } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { type AddressInfo, createServer } from 'node:net'
 import type { Budget } from '../src/spec/rate-limit.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { openPort, type Port } from './kit/served.ts'
@@ -109,6 +111,49 @@ function startVendor(answer: (event: Json, socket: Socket) => void, onOpen: (soc
   })
   started.push({ stop: () => server.stop(true) })
   return { origin: `http://127.0.0.1:${server.port}`, requests, received }
+}
+
+/** One text frame of more than an event may have. */
+const LONG_EVENT = Buffer.alloc(33 * 1024 * 1024 + 10, 'a')
+LONG_EVENT.set([0x81, 127, 0, 0, 0, 0, 2, 16, 0, 0])
+
+/** A vendor that opens a session, answers its first frame with these bytes, and no other. */
+async function startMuteVendor(answer: Uint8Array) {
+  const closed = Promise.withResolvers<void>()
+  let isClosed = false
+  let watchers: { first: number; resolve(): void }[] = []
+  const seen: number[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      isClosed = true
+      closed.resolve()
+    })
+    socket.once('data', (head) => {
+      const key = /sec-websocket-key: (.*)\r/i.exec(String(head))?.[1]
+      const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+      )
+      socket.on('data', (bytes) => {
+        const first = Number(bytes[0])
+        if (seen.length === 0) socket.write(answer)
+        seen.push(first)
+        for (const watcher of watchers) if (watcher.first === first) watcher.resolve()
+        watchers = watchers.filter((watcher) => watcher.first !== first)
+      })
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  started.push({ stop: () => void server.close() })
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    closed: closed.promise,
+    isClosed: () => isClosed,
+    /** A frame that begins with this byte. */
+    received: (first: number) =>
+      new Promise<void>((resolve) => (seen.includes(first) ? resolve() : watchers.push({ first, resolve }))),
+  }
 }
 
 const USAGE = {
@@ -639,6 +684,25 @@ describe('the end of a session', () => {
     clock.advance(1)
     expect((await client.next(isA('error'))).error).toMatchObject({ code: 'websocket_connection_limit_reached' })
     expect(await client.closed).toMatchObject({ code: 1000 })
+  })
+
+  it.each([
+    ['leaves', 1005],
+    ['is sent a too long event', 1011],
+  ])('takes the connection of a vendor that answers no close, when the client %s', async (_, code) => {
+    const clock = manualClock()
+    const vendor = await startMuteVendor(code === 1005 ? Buffer.alloc(0) : LONG_EVENT)
+    const port = await open(openaiWith(vendor.origin), { clock })
+    const client = await session(port, 'v/gpt-realtime')
+    client.send({ type: 'x' })
+    await vendor.received(0x81)
+    if (code === 1005) client.close()
+    await vendor.received(0x88)
+    clock.advance(4_999)
+    expect(vendor.isClosed()).toBe(false)
+    clock.advance(1)
+    await vendor.closed
+    expect(await client.closed).toMatchObject({ code })
   })
 
   it('comes with an error where the vendor refuses the connection', async () => {

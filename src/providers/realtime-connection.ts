@@ -18,6 +18,8 @@ type ConnectParts = Pick<AdapterParts, 'id' | 'clock' | 'log'> & {
 
 /** Longer than any event of a provider: whole audio comes in many. */
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
+/** After this a provider that does not answer a close loses the connection. */
+const CLOSE_MILLISECONDS = 5_000
 
 export function connectTo(
   { id, clock, log, scrub }: ConnectParts,
@@ -30,11 +32,18 @@ export function connectTo(
       const decoder = new TextDecoder()
       // The runtime's own: a second argument of the standard has no headers.
       const options = { headers: { 'user-agent': 'gatehouse', ...headers, 'x-request-id': request_id } }
-      const socket = new WebSocket(urlOf(model), options as unknown as string[])
+      const socket = new WebSocket(urlOf(model), options as unknown as string[]) as WebSocket & { terminate(): void }
       socket.binaryType = 'arraybuffer'
       let isOpen = false
       let isOver = false
 
+      function close(code: number): void {
+        socket.close(code)
+        socket.addEventListener(
+          'close',
+          clock.after(CLOSE_MILLISECONDS, () => socket.terminate()),
+        )
+      }
       function end(): void {
         isOver = true
         cancel()
@@ -43,7 +52,7 @@ export function connectTo(
       function fail(error: GatewayError): void {
         if (isOver) return
         end()
-        socket.close()
+        close(1000)
         reject(error)
       }
       const abort = () =>
@@ -68,7 +77,7 @@ export function connectTo(
         buffered: () => socket.bufferedAmount,
         close() {
           isOver = true
-          socket.close(1000)
+          close(1000)
         },
       })
 
@@ -82,7 +91,7 @@ export function connectTo(
       socket.onmessage = ({ data }) => {
         if (isOver) return
         const text = typeof data === 'string' ? data : decoder.decode(data as ArrayBuffer)
-        if (text.length > MAX_EVENT_CHARACTERS) socket.close(1009)
+        if (text.length > MAX_EVENT_CHARACTERS) close(1009)
         else listener.message(scrub(text))
       }
       socket.onclose = ({ code, reason }) => {
