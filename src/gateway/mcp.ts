@@ -8,6 +8,7 @@ import type { Router } from '../calls/routing/router.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/load/environment.ts'
 import { createMcpConnections, type McpConnections } from '../families/mcp/connections.ts'
+import { createGuardedLists } from '../families/mcp/guarded-lists.ts'
 import type { McpEndpoint } from '../families/mcp/routes/endpoint.ts'
 import type { McpRouteParts } from '../families/mcp/routes/mcp-routes.ts'
 import { createMcpServers, type McpServers } from '../families/mcp/servers.ts'
@@ -59,6 +60,7 @@ export function createMcp(parts: McpParts): Mcp {
     connections,
     programs: () => programPlaces(config(), parts.environment),
   })
+  const lists = createGuardedLists(stages)
   const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined
@@ -78,6 +80,7 @@ export function createMcp(parts: McpParts): Mcp {
     return createEndpoint({
       ...parts,
       servers,
+      lists,
       pipeline: calls(),
       settings: () => config().mcp,
       personOf: (caller, server) => servers.personOf(caller, server),
@@ -101,7 +104,7 @@ export function createMcp(parts: McpParts): Mcp {
     apply: servers.apply,
     servers,
     connections,
-    toolServers: createToolServers({ servers, pipeline: calls, settings: () => config().mcp }),
+    toolServers: createToolServers({ servers, lists, pipeline: calls, settings: () => config().mcp }),
     async drain() {
       const loaded = await endpoint
       loaded?.stop()

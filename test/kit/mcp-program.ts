@@ -14,6 +14,7 @@ const NAMES = [
   'log',
   'touch',
   'touch_often',
+  'touch_below',
   'subscribed',
 ]
 const server = new Server(
@@ -38,6 +39,10 @@ server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) 
   if (name === 'log') {
     await mcpReq.log('warning', 'be careful')
     return say('logged')
+  }
+  if (name === 'touch_below') {
+    for (const uri of subscribed) await server.sendResourceUpdated({ uri: `${uri}/falcon-4711` })
+    return say('touched')
   }
   if (name.startsWith('touch')) {
     for (let count = 0; count < (name === 'touch' ? 1 : 1_000); count++) {

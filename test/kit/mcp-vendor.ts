@@ -20,6 +20,10 @@ export type McpVendor = {
   capabilities: ServerCapabilities
   /** What `tools/list` returns; assign it to change it. */
   tools: Tool[]
+  /** The same of the other lists, where it has the capability. */
+  resources: object[]
+  templates: object[]
+  prompts: object[]
   answer: Answer
   /** Where it has the capability of resources, prompts or completions, one of each: `test://a` and `review`. */
   read: () => object
@@ -55,16 +59,15 @@ export function startMcpVendor(): McpVendor {
       return (await vendor.answer(params.arguments ?? {}, mcpReq.signal, mcpReq)) as never
     })
     if (vendor.capabilities.resources) {
-      const resource = { uri: 'test://a', name: 'a' }
-      server.setRequestHandler('resources/list', () => ({ resources: [resource] }))
-      server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
+      server.setRequestHandler('resources/list', () => ({ resources: vendor.resources }) as never)
+      server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: vendor.templates }) as never)
       server.setRequestHandler('resources/read', ({ params }) => {
         vendor.asked.push(['resources/read', params])
         return vendor.read() as never
       })
     }
     if (vendor.capabilities.prompts) {
-      server.setRequestHandler('prompts/list', () => ({ prompts: [{ name: 'review' }] }))
+      server.setRequestHandler('prompts/list', () => ({ prompts: vendor.prompts }) as never)
       server.setRequestHandler('prompts/get', ({ params }) => {
         vendor.asked.push(['prompts/get', params])
         return vendor.prompt(params.arguments ?? {}) as never
@@ -99,6 +102,9 @@ export function startMcpVendor(): McpVendor {
     url: `http://127.0.0.1:${http.port}/mcp`,
     capabilities: { tools: {} },
     tools: [tool('act')],
+    resources: [{ uri: 'test://a', name: 'a' }],
+    templates: [],
+    prompts: [{ name: 'review' }],
     answer: () => say('done'),
     read: () => ({ contents: [{ uri: 'test://a', text: 'text' }] }),
     prompt: () => ({ messages: [{ role: 'user', content: { type: 'text', text: 'prompt' } }] }),

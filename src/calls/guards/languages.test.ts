@@ -46,6 +46,15 @@ describe('a text', () => {
     expect([foreignTo(['en', 'de'])(de), foreignTo(['en', 'fr'])(de)]).toEqual([false, true])
   })
 
+  it('passes where another language is only a little more likely', () => {
+    const swedish = 'Skriv en kort sammanfattning av kvartalsrapporten i dag'
+    expect([foreignTo(['sv'])(swedish), foreignTo(['da'])(swedish), foreignTo(['de'])(swedish)]).toEqual([
+      false,
+      false,
+      true,
+    ])
+  })
+
   it('is judged from 40 bytes of letters on', () => {
     const [short, long] = [
       'Rückgabe der Ware innerhalb von zwei Tagen',
@@ -135,6 +144,8 @@ describe('a streamed answer', () => {
   it.each([1, 3, 20])('knows in pieces of %d characters where code begins and ends', (size) => {
     expect(send(`${en}\n${code}${en}`, size).isBlocked).toBe(false)
     expect(send(`${code}${code}${code}${de.repeat(10)}`, size).isBlocked).toBe(true)
+    // The window is cut within the fence.
+    expect(send(`${`${en} ${en}`.slice(0, 197)}\n\n${code}${en}`, 200).isBlocked).toBe(false)
   })
 
   it('is not held back by a guard that observes, which records it', () => {

@@ -16,7 +16,7 @@ const CODE = /`[^`\n]*`|[!-~]*[0-9_/\\<>{}=|@][!-~]*/g
 
 let detector: typeof import('eld/extrasmall')['eld'] | undefined
 
-/** Its tables take 40 MB: they are loaded with the first guard that needs them, and before its first text. */
+/** Its tables take 60 MB: they are loaded with the first guard that needs them, and before its first text. */
 export async function loadDetector(): Promise<void> {
   detector ??= (await import('eld/extrasmall')).eld
 }

@@ -82,7 +82,7 @@ export function createToolRounds(parts: ToolRoundParts): ToolRounds {
       mcpToolsOf(request as Pick<ResponsesRequest, 'tools'>).map(async ({ tool, at }) => {
         const server = serverOf(tool, call)
         if (!server) throw noServer(tool.server_label, at)
-        return { label: tool.server_label, tool, at, server, tools: allowedBy(tool, await server.list()) }
+        return { label: tool.server_label, tool, at, server, tools: allowedBy(tool, await server.list(call)) }
       }),
     )
 

@@ -3,7 +3,7 @@ import type { Pipeline } from '../../calls/pipeline.ts'
 import { isRecord, memberOf } from '../../kit/json.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Caller } from '../../spec/token.ts'
-import { joinedUri, RESOURCES, splitUri } from './names.ts'
+import { RESOURCES, splitUri } from './names.ts'
 import type { McpServers } from './servers.ts'
 import { type McpAccess, serverFamily, watchCall } from './tool-calls.ts'
 
@@ -25,7 +25,7 @@ export function findResource(servers: McpServers, { uri, scope, caller }: Resour
 type ListenedParts = {
   servers: McpServers
   pipeline: Pick<Pipeline, 'run'>
-  notify(scope: string | undefined, uri: string): void
+  notify(scope: string | undefined, update: Record<'server' | 'changed' | 'subscribed', string>): void
 }
 type Shared = { count: number; stop: Promise<() => void> }
 
@@ -46,7 +46,7 @@ export function createListenedResources({ servers, pipeline, notify }: ListenedP
   async function join(key: string, { upstream, own }: McpResource, scope: string | undefined): Promise<void> {
     const shared: Shared = known.get(key) ?? {
       count: 0,
-      stop: upstream.watch(own, (uri) => notify(scope, scope === undefined ? joinedUri(upstream.name, uri) : uri)),
+      stop: upstream.watch(own, (changed) => notify(scope, { server: upstream.name, changed, subscribed: own })),
     }
     known.set(key, shared)
     shared.count++

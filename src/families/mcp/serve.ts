@@ -1,15 +1,18 @@
 /** Answers the requests of MCP clients: at `/mcp` for all servers together, at `/mcp/{server}` for one. */
 import { ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { Call } from '../../calls/call.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
+import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { announceConnected, askToConnect, CONNECT, connectTool } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
+import { type GuardedLists, type Listing, recordList } from './guarded-lists.ts'
 import { createNotices } from './guarded-messages.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
-import { joinedName, joinedUri, promptName, RESOURCES, splitName, withJoinedUris } from './names.ts'
+import { joinedName, joinedUri, promptName, RESOURCES, splitName, toolId, withJoinedUris } from './names.ts'
 import { createOwnConnections } from './own-connections.ts'
 import { protocolError, toolError } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
@@ -17,14 +20,27 @@ import { checkedServer, type McpAccess, metaFor, type ServerCall, serverFamily, 
 
 export type ServeParts = {
   servers: McpServers
+  lists: GuardedLists
   pipeline: Pick<Pipeline, 'run'>
   version: string
+  clock: Clock
   log: Log
+}
+
+/** How a list of all servers is made. */
+type List<Item> = {
+  of(upstream: McpUpstream, offer: McpOffer): readonly Item[] | Promise<readonly Item[]>
+  /** By which guards know it. */
+  nameOf(item: Item): string
+  /** As clients know it. */
+  shown(upstream: McpUpstream, item: Item): Item
+  /** Where the caller is not connected. */
+  toConnect?(upstream: McpUpstream): Item[]
 }
 
 /** One object for a session, or for a request without one. `scope`: the name of the only server; undefined: all are joined. */
 export function createMcpServer(scope: string | undefined, parts: ServeParts): Server {
-  const { servers, pipeline, version, log } = parts
+  const { servers, lists, pipeline, version, clock, log } = parts
   const server = new Server(
     { name: 'gatehouse', title: 'Gatehouse', version },
     {
@@ -60,17 +76,22 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   }
 
   /** One that cannot be reached is left out where it is not the only one. */
-  async function list<Item>(
+  async function list<Item extends object>(
     context: ServerContext,
-    of: (upstream: McpUpstream, offer: McpOffer) => Item[] | Promise<Item[]>,
-    toConnect: (upstream: McpUpstream) => Item[] = () => [],
+    method: string,
+    { of, nameOf, shown, toConnect = () => [] }: List<Item>,
   ) {
-    const { caller } = accessOf(context)
+    const { caller, callFor } = accessOf(context)
+    let call: Call | undefined
+    const results: Listing['results'] = []
+    const listing: Listing = { caller, results, call: () => (call ??= callFor(context.mcpReq.signal)) }
     const found = scope === undefined ? servers.of(caller) : [serverOf(scope, caller)]
-    const lists = await Promise.all(
+    const all = await Promise.all(
       found.map(async (upstream) => {
         try {
-          return await of(upstream, await upstream.offer())
+          const items = await of(upstream, await upstream.offer())
+          const passed = await lists.passed(items, { server: upstream.name, nameOf, listing })
+          return passed.map((item) => shown(upstream, item))
         } catch (thrown) {
           if (thrown instanceof NotConnected) return toConnect(upstream)
           if (!(thrown instanceof GatewayError)) log.error('mcp list failed', { server: upstream.name }, thrown)
@@ -79,7 +100,8 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
         }
       }),
     )
-    return lists.flat()
+    if (call) recordList(call, toolId(scope ?? '*', method), results, unixSeconds(clock))
+    return all.flat()
   }
 
   function serverOf(name: string, caller: Caller): McpUpstream {
@@ -120,17 +142,15 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   }
 
   server.setRequestHandler('tools/list', async (_, context) => ({
-    tools: await list(
-      context,
-      async (upstream, offer) => {
+    tools: await list(context, 'tools/list', {
+      async of(upstream, offer) {
         const approved = await servers.approvedOf(upstream, offer)
-        return servers
-          .toolsOf(upstream, offer, accessOf(context).caller)
-          .filter(({ name }) => approved.has(name))
-          .map((tool) => ({ ...tool, name: named(upstream, tool.name) }))
+        return servers.toolsOf(upstream, offer, accessOf(context).caller).filter(({ name }) => approved.has(name))
       },
-      (upstream) => [connectTool(named(upstream, ''), upstream.name)],
-    ),
+      nameOf: ({ name }) => name,
+      shown: (upstream, tool) => ({ ...tool, name: named(upstream, tool.name) }),
+      toConnect: (upstream) => [connectTool(named(upstream, ''), upstream.name)],
+    }),
   }))
 
   server.setRequestHandler('tools/call', async ({ params }, context) => {
@@ -171,16 +191,18 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   const mayRead = (upstream: McpUpstream, context: ServerContext) =>
     servers.mayUse(upstream, RESOURCES, accessOf(context).caller)
   server.setRequestHandler('resources/list', async (_, context) => ({
-    resources: await list(context, (upstream, { resources }) =>
-      mayRead(upstream, context) ? resources.map((one) => ({ ...one, uri: uriOf(upstream, one.uri) })) : [],
-    ),
+    resources: await list(context, 'resources/list', {
+      of: (upstream, { resources }) => (mayRead(upstream, context) ? resources : []),
+      nameOf: () => RESOURCES,
+      shown: (upstream, one) => ({ ...one, uri: uriOf(upstream, one.uri) }),
+    }),
   }))
   server.setRequestHandler('resources/templates/list', async (_, context) => ({
-    resourceTemplates: await list(context, (upstream, { templates }) =>
-      mayRead(upstream, context)
-        ? templates.map((one) => ({ ...one, uriTemplate: uriOf(upstream, one.uriTemplate) }))
-        : [],
-    ),
+    resourceTemplates: await list(context, 'resources/templates/list', {
+      of: (upstream, { templates }) => (mayRead(upstream, context) ? templates : []),
+      nameOf: () => RESOURCES,
+      shown: (upstream, one) => ({ ...one, uriTemplate: uriOf(upstream, one.uriTemplate) }),
+    }),
   }))
   server.setRequestHandler('resources/read', ({ params }, context) => {
     const { upstream, own, name } = resourceOf(params.uri, accessOf(context).caller)
@@ -193,13 +215,16 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     if (subscriptions.size >= MAX_RESOURCES) {
       throw new ProtocolError(INVALID_PARAMS, `A session may subscribe to ${MAX_RESOURCES} resources.`)
     }
-    const { upstream, own } = resourceOf(uri, accessOf(context).caller)
+    const { caller } = accessOf(context)
+    const { upstream, own } = resourceOf(uri, caller)
     const watching = Promise.withResolvers<() => void>()
     subscriptions.set(uri, watching.promise)
-    const watch = (own_uri: string) => {
-      const onUpdated = (changed: string) =>
-        void server.sendResourceUpdated({ uri: uriOf(upstream, changed) }).catch(() => {})
-      watching.resolve(upstream.watch(own_uri, onUpdated))
+    const watch = (subscribed: string) => {
+      const send = async (changed: string) => {
+        const address = await lists.changedAddress(caller, { server: upstream.name, changed, subscribed })
+        await server.sendResourceUpdated({ uri: uriOf(upstream, address) })
+      }
+      watching.resolve(upstream.watch(subscribed, (changed) => void send(changed).catch(() => {})))
       return watching.promise
     }
     try {
@@ -221,11 +246,12 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   })
 
   server.setRequestHandler('prompts/list', async (_, context) => ({
-    prompts: await list(context, (upstream, { prompts }) =>
-      prompts
-        .filter(({ name }) => servers.mayUse(upstream, promptName(name), accessOf(context).caller))
-        .map((one) => ({ ...one, name: named(upstream, one.name) })),
-    ),
+    prompts: await list(context, 'prompts/list', {
+      of: (upstream, { prompts }) =>
+        prompts.filter(({ name }) => servers.mayUse(upstream, promptName(name), accessOf(context).caller)),
+      nameOf: ({ name }) => promptName(name),
+      shown: (upstream, one) => ({ ...one, name: named(upstream, one.name) }),
+    }),
   }))
   server.setRequestHandler('prompts/get', async ({ params }, context) => {
     const { upstream, own, name } = await promptOf(params.name, accessOf(context).caller)

@@ -18,10 +18,11 @@ it('is no call, so that nothing is sent, recorded or charged', async () => {
       return { answer: { content: [{ type: 'text', text: 'done' }] } }
     },
   })
-  const parts = { servers, pipeline, settings: () => DEFAULT_MCP }
+  const lists = { passed: async (tools: unknown) => tools }
+  const parts = { servers, lists, pipeline, settings: () => DEFAULT_MCP }
   const server = createToolServers(parts as never).find({ label: 'v' } as never, {} as never)
   const call = () => server?.call('act', {}, { caller: {}, signal: new AbortController().signal } as never)
-  expect((await server?.list())?.map(({ name }) => name)).toEqual(['act'])
+  expect((await server?.list({} as never))?.map(({ name }) => name)).toEqual(['act'])
   expect([await call(), runs]).toEqual([{ output: 'done' }, 1])
   tools = []
   expect([await call(), runs]).toEqual([{ error: 'There is no tool "act".' }, 1])

@@ -7,15 +7,21 @@ import { GatewayError } from '../../spec/error.ts'
 import { toNano } from '../../spec/price.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { ToolServers } from '../shared/tool-servers.ts'
+import type { GuardedLists } from './guarded-lists.ts'
 import type { McpServers } from './servers.ts'
 import { checkedServer, metaFor, serverFamily } from './tool-calls.ts'
 
-type ToolServerParts = { servers: McpServers; pipeline(): Pick<Pipeline, 'run'>; settings(): McpSettings }
+type ToolServerParts = {
+  servers: McpServers
+  lists: Pick<GuardedLists, 'passed'>
+  pipeline(): Pick<Pipeline, 'run'>
+  settings(): McpSettings
+}
 
 /** A model reads all of a result, and is charged for it. */
 const MAX_OUTPUT_CHARACTERS = 200_000
 
-export function createToolServers({ servers, pipeline, settings }: ToolServerParts): ToolServers {
+export function createToolServers({ servers, lists, pipeline, settings }: ToolServerParts): ToolServers {
   return {
     limits() {
       const { max_chat_rounds: max_rounds, max_chat_calls: max_calls, max_chat_seconds: max_seconds } = settings()
@@ -35,8 +41,10 @@ export function createToolServers({ servers, pipeline, settings }: ToolServerPar
       }
 
       return {
-        async list() {
-          return (await usable(await upstream.offer())).map(
+        async list(call) {
+          const listing = { caller, results: call.record?.guards ?? [], call: () => call }
+          const own = { server: upstream.name, nameOf: ({ name }: McpOffer['tools'][number]) => name, listing }
+          return (await lists.passed(await usable(await upstream.offer()), own)).map(
             ({ name, description, inputSchema, annotations = null }) => ({
               name,
               ...(description !== undefined && { description }),

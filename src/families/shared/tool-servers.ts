@@ -5,7 +5,7 @@ import type { Caller } from '../../spec/token.ts'
 
 export type ToolServer = {
   /** Those that the caller may call. Rejects with GatewayError. */
-  list(): Promise<ListedTool[]>
+  list(call: Call): Promise<ListedTool[]>
   /** Its result as text. Rejects with an error whose message a model may read. */
   call(tool: string, args: Record<string, unknown>, call: Call): Promise<{ output: string } | { error: string }>
 }

@@ -6,10 +6,10 @@ import {
   type McpHttpHandler,
 } from '@modelcontextprotocol/server'
 import type { McpSettings } from '../../../config/config.ts'
-import type { Clock } from '../../../kit/clock.ts'
 import { memberOf } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { createListenedResources } from '../listened-resources.ts'
+import { joinedUri } from '../names.ts'
 import { createMcpServer, type ServeParts } from '../serve.ts'
 import type { McpAccess } from '../tool-calls.ts'
 import { createSessions, type Session } from './sessions.ts'
@@ -19,7 +19,6 @@ type EndpointParts = ServeParts & {
   personOf(caller: McpAccess['caller'], server: string): string | undefined
   /** Whether all requests of a client come to this process: only then there are sessions. */
   isAlone: boolean
-  clock: Clock
 }
 
 type McpCall = {
@@ -63,8 +62,12 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
 
   const listenTo = createListenedResources({
     ...parts,
-    notify(scope, uri) {
-      for (const one of streams.values()) if (one.scope === scope) one.handler.notify.resourceUpdated(uri)
+    notify(scope, update) {
+      const send = async ({ caller, handler }: Streams) => {
+        const uri = await parts.lists.changedAddress(caller, update)
+        handler.notify.resourceUpdated(scope === undefined ? joinedUri(update.server, uri) : uri)
+      }
+      for (const one of streams.values()) if (one.scope === scope) void send(one).catch(() => {})
     },
   })
 
