@@ -214,7 +214,10 @@ export async function partsStream(
     for (const part of parts) {
       const file = await fileStore.open(partKeyOf(batch_id, part))
       if (!file) throw new Error(`A part of the results of ${batch_id} does not exist.`)
-      yield* file.body()
+      for await (const piece of file.body()) {
+        yield piece
+        freeBytes(piece)
+      }
     }
   }
   return streamOf(bytes())

@@ -152,7 +152,9 @@ export async function readInput(claimed: ClaimedBatch, first: number, end: numbe
   const stream = await inputStream(claimed, { first, last: end - 1 })
   const pieces: Uint8Array[] = []
   for await (const piece of stream) pieces.push(piece)
-  return Buffer.concat(pieces)
+  const whole = Buffer.concat(pieces)
+  pieces.forEach(freeBytes)
+  return whole
 }
 
 const STORE_ATTEMPTS = 30

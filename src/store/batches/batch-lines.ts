@@ -14,6 +14,8 @@ const ENDED = 2
 const ORDERED = 3
 /** Exactly the conditions of the indexes: SQLite uses them only then. */
 const OPEN = sql<boolean>`state < 2`
+/** The same without that index: SQLite would compare each open line of the batch with each that is given. */
+const UNENDED = sql`state in (0, 1)`
 const LOOSE = sql<boolean>`result is not null`
 
 /** Results of one read; few are as small. */
@@ -40,7 +42,7 @@ type Lines = Omit<
 >
 
 export function batchLines(engine: Engine): Lines {
-  const { db, write } = engine
+  const { db, write, many_writers } = engine
 
   const open = (batch_id: string, state: number) =>
     db.selectFrom('batch_lines').selectAll().where('batch_id', '=', batch_id).where(OPEN).where('state', '=', state)
@@ -52,6 +54,10 @@ export function batchLines(engine: Engine): Lines {
       await work(rows)
       return true
     })
+
+  /** As one value: thousands of parameters leave megabytes to the garbage collector. */
+  const isOneOf = (lines: readonly number[]) =>
+    sql<boolean>`line in (select cast(value as integer) from ${sql.raw(many_writers ? 'json_array_elements_text' : 'json_each')}(cast(${JSON.stringify(lines)} as ${sql.raw(many_writers ? 'json' : 'text')})))`
 
   /** Lines in this state get their results; those without one wait again. One statement has many: thousands of them are a burden. */
   const endLines = (batch: Claimed, results: readonly Ending[], isInState: RawBuilder<unknown>) =>
@@ -149,7 +155,7 @@ export function batchLines(engine: Engine): Lines {
           .execute(),
       ),
 
-    close: (batch, results) => endLines(batch, results, OPEN),
+    close: (batch, results) => endLines(batch, results, UNENDED),
 
     async loose(batch_id) {
       const { lines, bytes } = await db
@@ -172,15 +178,13 @@ export function batchLines(engine: Engine): Lines {
         .orderBy('line')
         .limit(MOST_PER_READ)
       const sizes = await loose.select(['line', sql<number>`length(result)`.as('size')]).execute()
-      const some: number[] = []
-      let total = 0
-      for (const { line, size } of sizes) {
+      let [fitting, total] = [0, 0]
+      for (const { size } of sizes) {
         total += size
-        if (some.length > 0 && total > max_bytes) break
-        some.push(line)
+        if (fitting > 0 && total > max_bytes) break
+        fitting++
       }
-      if (some.length === 0) return []
-      const rows = await loose.select(['line', 'result']).where('line', 'in', some).execute()
+      const rows = await loose.limit(fitting).select(['line', 'result']).execute()
       return rows.map(({ line, result }) => ({ line, text: result ?? '' }))
     },
 
@@ -200,40 +204,34 @@ export function batchLines(engine: Engine): Lines {
           .insertInto('batch_parts')
           .values({ ...part, batch_id: batch.batch_id })
           .execute()
-        for (const some of chunks([...lines]))
-          await rows
-            .updateTable('batch_lines')
-            .set({ result: null })
-            .where('batch_id', '=', batch.batch_id)
-            .where('line', 'in', some)
-            .execute()
+        await rows
+          .updateTable('batch_lines')
+          .set({ result: null })
+          .where('batch_id', '=', batch.batch_id)
+          .where(isOneOf(lines))
+          .execute()
       }),
 
     order: (batch, lines) =>
-      owned(batch, async (rows) => {
-        for (const some of chunks([...lines]))
-          await rows
-            .updateTable('batch_lines')
-            .set({ state: ORDERED })
-            .where('batch_id', '=', batch.batch_id)
-            .where('line', 'in', some)
-            .where('state', '=', WAITS)
-            .execute()
-      }),
+      owned(batch, (rows) =>
+        rows
+          .updateTable('batch_lines')
+          .set({ state: ORDERED })
+          .where('batch_id', '=', batch.batch_id)
+          .where(isOneOf(lines))
+          .where('state', '=', WAITS)
+          .execute(),
+      ),
 
     async ordered(batch_id, lines) {
-      const found: BatchLine[] = []
-      for (const some of chunks([...lines])) {
-        const rows = await db
-          .selectFrom('batch_lines')
-          .selectAll()
-          .where('batch_id', '=', batch_id)
-          .where('line', 'in', some)
-          .where('state', '=', ORDERED)
-          .execute()
-        found.push(...rows.map(lineOf))
-      }
-      return found
+      const rows = await db
+        .selectFrom('batch_lines')
+        .selectAll()
+        .where('batch_id', '=', batch_id)
+        .where(isOneOf(lines))
+        .where('state', '=', ORDERED)
+        .execute()
+      return rows.map(lineOf)
     },
 
     closeOrdered: (batch, results) => endLines(batch, results, sql`state = ${ORDERED}`),
