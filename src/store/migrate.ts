@@ -2,6 +2,7 @@
 import { type Migration, Migrator } from 'kysely/migration'
 import { buildLargeIndexes } from './large-indexes.ts'
 import { MCP_CONNECTION_USE } from './migrations/0045-mcp-connection-use.ts'
+import { OLDEST_REASON } from './migrations/0046-oldest-reason.ts'
 import { migrationOf } from './migrations/statements.ts'
 import { UP_TO_0011 } from './migrations/up-to-0011.ts'
 import { UP_TO_0022 } from './migrations/up-to-0022.ts'
@@ -15,10 +16,9 @@ import type { Database, Write } from './tables.ts'
  * one is a file of its own (`'0045-name': statements` of `migrations/0045-name.ts`), by which tests find the builds before it.
  */
 export const MIGRATIONS: Record<string, Migration> = Object.fromEntries(
-  Object.entries({ ...UP_TO_0011, ...UP_TO_0022, ...UP_TO_0044, ...MCP_CONNECTION_USE }).map(([name, text]) => [
-    name,
-    migrationOf(text),
-  ]),
+  Object.entries({ ...UP_TO_0011, ...UP_TO_0022, ...UP_TO_0044, ...MCP_CONNECTION_USE, ...OLDEST_REASON }).map(
+    ([name, text]) => [name, migrationOf(text)],
+  ),
 )
 
 /**
@@ -88,10 +88,20 @@ export async function migrateWithin(write: Write, last?: string): Promise<void> 
   const { error } = await (last === undefined ? migrator.migrateToLatest() : migrator.migrateTo(last))
   if (error !== undefined) throw error
   if (last !== undefined) return
-  await write
-    .withTables<{ schema_compatibility: { schema: number; oldest: number } }>()
+  const compatibility = write.withTables<{
+    schema_compatibility: { schema: number; oldest: number; reason?: string }
+  }>()
+  // What an operator has changed for good, such as partitions, holds for later schemas too.
+  const before = await compatibility
+    .selectFrom('schema_compatibility')
+    .select(['oldest', 'reason'])
+    .orderBy('oldest', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const needed = before && Number(before.oldest) > OLDEST_SCHEMA ? before : { oldest: OLDEST_SCHEMA }
+  await compatibility
     .insertInto('schema_compatibility')
-    .values({ schema: schemaNumber(Object.keys(MIGRATIONS)), oldest: OLDEST_SCHEMA })
+    .values({ schema: schemaNumber(Object.keys(MIGRATIONS)), ...needed })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
 }

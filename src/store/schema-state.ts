@@ -16,6 +16,8 @@ export type SchemaState = {
   build: number
   /** The oldest schema whose builds can use the database; null: not recorded. */
   oldest: number | null
+  /** Why older builds cannot use it; null: their statements cannot. */
+  reason: string | null
   /** Missing migrations. */
   pending: string[]
   /** Migrations that this build does not know. */
@@ -24,22 +26,22 @@ export type SchemaState = {
   missing_indexes: string[]
 }
 
+/** `reason` is absent in databases of builds before it. */
+type Compatibility = { schema: number; oldest: number; reason?: string | null }
+
 /** `known`: the migrations of this build. */
 export async function readSchema(db: Database, known: readonly string[]): Promise<SchemaState> {
-  const done = (await readTable<{ name: string }>(db, 'kysely_migration', ['name'])) ?? []
+  const done = (await readTable<{ name: string }>(db, 'kysely_migration')) ?? []
   const names = done.map(({ name }) => name)
   const database = schemaNumber(names)
   const build = schemaNumber(known)
   const pending = known.filter((name) => !names.includes(name))
   const newer = names.filter((name) => !known.includes(name)).sort()
-  const recorded =
-    done.length === 0
-      ? []
-      : await readTable<{ schema: number; oldest: number }>(db, 'schema_compatibility', ['schema', 'oldest'])
+  const recorded = done.length === 0 ? [] : await readTable<Compatibility>(db, 'schema_compatibility')
   const row = recorded?.find(({ schema }) => Number(schema) === database)
   const oldest = row ? Number(row.oldest) : null
   const missing_indexes = pending.length > 0 ? [] : await missingIndexes(db)
-  const state = { database, build, oldest, pending, newer, missing_indexes }
+  const state = { database, build, oldest, reason: row?.reason ?? null, pending, newer, missing_indexes }
   return { status: statusOf(state), ...state }
 }
 
@@ -53,9 +55,8 @@ export const schemaNumber = (migrations: readonly string[]): number =>
   Math.max(0, ...migrations.map((name) => Number.parseInt(name, 10)))
 
 /** Undefined: there is no such table. The names of tables are read only then: that takes longer than a start. */
-async function readTable<Row>(db: Database, name: string, columns: (keyof Row & string)[]): Promise<Row[] | undefined> {
-  const read = () =>
-    sql<Row>`select ${sql.join(columns.map((column) => sql.ref(column)))} from ${sql.table(name)}`.execute(db)
+async function readTable<Row>(db: Database, name: string): Promise<Row[] | undefined> {
+  const read = () => sql<Row>`select * from ${sql.table(name)}`.execute(db)
   try {
     return (await read()).rows
   } catch (cause) {
@@ -89,5 +90,5 @@ export function tooNewText(where: string, state: SchemaState, last: string | und
   )
 }
 
-const oldestText = ({ oldest }: SchemaState): string =>
-  oldest === null ? '' : `; builds from schema ${oldest} on can use it`
+const oldestText = ({ oldest, reason }: SchemaState): string =>
+  oldest === null ? '' : `; builds from schema ${oldest} on can use it${reason === null ? '' : `, since ${reason}`}`

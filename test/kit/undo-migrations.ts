@@ -42,6 +42,7 @@ export const UNDO: Record<string, string> = {
     "drop table request_minutes; drop table request_sums; delete from revisions where noun in ('request_hours', 'request_days', 'request_sums');",
   '0039-files': 'drop table files;',
   '0040-batches': 'drop table batches; drop table batch_lines; drop table batch_parts;',
+  '0046-oldest-reason': 'alter table schema_compatibility drop column reason;',
   '0045-mcp-connection-use': 'alter table mcp_connections drop column last_used_at;',
   '0044-mcp-connections': 'drop table mcp_connections;',
   '0043-file-problems': 'alter table files drop column problems;',

@@ -1,20 +1,23 @@
 /** `gatehouse migrate`: what is missing in the schema of the database, and its migration. */
+import type { PartitionPlan } from '../../store/engines/postgres-partition.ts'
 import { openStore } from '../../store/open-store.ts'
 import type { SchemaState } from '../../store/schema-state.ts'
+import { StoreError } from '../../store/store.ts'
 import { type PlannedMigration, planOf, schemaOf } from '../../store/store-schema.ts'
-import { readAction, readCommand } from '../arguments.ts'
+import { type Arguments, readAction, readCommand } from '../arguments.ts'
 import { locateStore, storeToWrite } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
-const HELP = `Usage: gatehouse migrate <status|plan|apply> [options]
+const HELP = `Usage: gatehouse migrate <status|plan|apply|partition> [options]
 
 Shows or migrates the schema of the database. A start migrates it as well, unless store.migrate is manual. Processes that
 migrate at the same time wait for one of them. A migration that fails changes nothing.
 
 Commands:
-  status   the schema of the database, of this build, and what is missing
-  plan     the statements that apply would run
-  apply    run the missing migrations, and build the missing indexes of large tables
+  status     the schema of the database, of this build, and what is missing
+  plan       the statements that apply would run
+  apply      run the missing migrations, and build missing indexes
+  partition  divide the request log by day; earlier versions cannot use it
 
 Exit codes: 0 nothing is missing; 3 something is missing (status, plan); 4 a newer build has changed the database so that
 this one cannot use it (status, plan); 1 it failed; 2 invalid arguments.
@@ -22,6 +25,7 @@ this one cannot use it (status, plan); 1 it failed; 2 invalid arguments.
 Options:
   --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+  --dry-run               partition: print the steps, and change nothing
   --json                  print one line of JSON
 
 Examples:
@@ -33,12 +37,17 @@ const MISSING = 3
 const TOO_NEW = 4
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('migrate', args, { names: ['status', 'plan', 'apply'], help: HELP, terminal })
+  const read = readAction('migrate', args, { names: ['status', 'plan', 'apply', 'partition'], help: HELP, terminal })
   if (!read) return 0
   const { name } = read
-  const flags = { config: 'text', 'data-dir': 'text' } as const
+  const flags = {
+    config: 'text',
+    'data-dir': 'text',
+    ...(name === 'partition' && ({ 'dry-run': 'switch' } as const)),
+  } as const
   const given = readCommand({ help: HELP, terminal, command: `migrate ${name}`, args: read.args, flags })
   if (!given) return 0
+  if (name === 'partition') return partition(given, terminal)
   const isJson = given.has('json')
   const { url, name: place } = locateStore(given, terminal)
   const before = await schemaOf(url)
@@ -59,8 +68,32 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   return before.pending.length + before.missing_indexes.length > 0 ? MISSING : 0
 }
 
+async function partition(given: Arguments, terminal: Terminal): Promise<number> {
+  const { url, name: store } = locateStore(given, terminal)
+  if (url.startsWith('sqlite:')) throw new StoreError('Only a store in PostgreSQL can be partitioned.')
+  // Imported only here, like the driver of a store.
+  const { partitionRequests, planPartitions } = await import('../../store/engines/postgres-partition.ts')
+  const isDryRun = given.has('dry-run')
+  const plan = await (isDryRun ? planPartitions : partitionRequests)(url, { now_ms: Date.now() })
+  if (given.has('json')) terminal.out(json({ store, dry_run: isDryRun, ...plan }))
+  else
+    terminal.out(plan.is_done ? `The request log (${store}) is partitioned already.\n` : partitionText(plan, isDryRun))
+  return 0
+}
+
+function partitionText({ rows, until_ms, oldest }: PartitionPlan, isDryRun: boolean): string {
+  const until = new Date(until_ms).toISOString().slice(0, 10)
+  return `${isDryRun ? 'Nothing was changed. The steps:' : 'The request log is partitioned. The steps were:'}
+1. Build a unique index of id and time (about ${rows} rows), while calls are written.
+2. Add and validate a check that all rows are before ${until}. If the command is killed from here on, run it again before that day: later rows are refused.
+3. Exchange the tables request_log and request_tags in one transaction. Calls wait for milliseconds; where a lock is not free, 0.2 s, every 2 s.
+The table as it was holds the rows until ${until}, then each day has its own. Grants and views of these tables must be made again.
+Builds before schema ${oldest} can no longer use the database: replace those that run first. The way back is a backup, restored into another database.
+`
+}
+
 function statusText(place: string, state: SchemaState): string {
-  const { status, database, build, oldest, pending, newer, missing_indexes } = state
+  const { status, database, build, oldest, reason, pending, newer, missing_indexes } = state
   const verdict = {
     current: 'nothing is missing',
     older: 'run gatehouse migrate apply',
@@ -70,7 +103,10 @@ function statusText(place: string, state: SchemaState): string {
   const rows: [string, string][] = [
     ['schema of the database', `${database} (${place})`],
     ['schema of this build', String(build)],
-    ['builds that can use it', oldest === null ? 'not recorded' : `schema ${oldest} and later`],
+    [
+      'builds that can use it',
+      oldest === null ? 'not recorded' : `schema ${oldest} and later${reason === null ? '' : `: ${reason}`}`,
+    ],
     ['status', `${status}: ${verdict}`],
     ...pending.map((name): [string, string] => ['missing', name]),
     ...missing_indexes.map((name): [string, string] => ['missing index', name]),

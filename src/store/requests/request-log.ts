@@ -7,6 +7,7 @@ import type { Write } from '../tables.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
 import { addToMinutes } from './minute-sums.ts'
 import { countFacets } from './request-facets.ts'
+import { keepPartitions } from './request-partitions.ts'
 import type { RequestLogStore, RequestRow } from './request-row.ts'
 import { findRows, searchRequests } from './request-search.ts'
 
@@ -35,9 +36,11 @@ const COLUMNS = [
   'detail',
 ] as const
 
-const insertRows = createInsert({ table: 'request_log', columns: COLUMNS, after: 'on conflict (row_id) do nothing' })
+/** Without a column: a partitioned table is unique by the id and the time of a row, which never change. */
+const insertRows = createInsert({ table: 'request_log', columns: COLUMNS, after: 'on conflict do nothing' })
 
-export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogStore {
+export function requestLogStore(engine: Engine): RequestLogStore {
+  const { db, readInOrder, write } = engine
   return {
     async reserve(count) {
       return (await write((rows) => addToRevision(rows, 'request_log', count))) - count + 1
@@ -55,7 +58,10 @@ export function requestLogStore({ db, readInOrder, write }: Engine): RequestLogS
     search: (query) => readInOrder((reads) => searchRequests(reads, query)),
     facets: (filter) => readInOrder((reads) => countFacets(reads, filter)),
     find: (row_ids) => findRows(db, row_ids),
-    prune: (before_ms) => write((rows) => pruneBatch(rows, before_ms)),
+    async prune(before_ms) {
+      const end_ms = engine.now ? await keepPartitions(db, { now_ms: await engine.now(), before_ms }) : before_ms
+      return write((rows) => pruneBatch(rows, end_ms))
+    },
 
     addFeedback: (feedback) =>
       write(async (rows) => {
@@ -133,7 +139,7 @@ type DeletedRow = { row_id: number; at_ms: number; tags: string | null }
 
 async function pruneBatch(rows: Write, before_ms: number): Promise<boolean> {
   const deleted = await sql<DeletedRow>`
-    delete from request_log where row_id in
+    delete from request_log where at_ms < ${before_ms} and row_id in
       (select row_id from request_log where at_ms < ${before_ms} order by at_ms limit ${ROWS_PER_BATCH})
     returning row_id, at_ms, tags`.execute(rows)
   await deleteRelated(rows, deleted.rows)

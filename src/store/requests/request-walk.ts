@@ -120,7 +120,10 @@ function sourceOf(
   }
   const hits = sql`hits.tag = ${driver.tag} and ${rangeOf(sql`hits`, searched)}`
   if (read === 'index') return [sql`request_tags as hits`, hits]
-  return [sql`request_tags as hits cross join request_log as examined`, sql`${hits} and examined.row_id = hits.row_id`]
+  return [
+    sql`request_tags as hits cross join request_log as examined`,
+    sql`${hits} and examined.row_id = hits.row_id and examined.at_ms = hits.at_ms`,
+  ]
 }
 
 function orderOf(driver: Driver | undefined, order: Order): Condition {
