@@ -267,6 +267,16 @@ describe('a server that is a program', () => {
     expect(text).toBe('done\nkept\n')
   })
 
+  it.skipIf(!HAS_LANDLOCK)('ends with all that it has started', async () => {
+    const fifo = join(root, 'fifo')
+    Bun.spawnSync(['mkfifo', fifo])
+    // A pipe ends with the last process that holds it.
+    const held = Bun.file(fifo).text()
+    expect(await call({ sandbox: { write: [fifo] } }, `sleep 600 > ${fifo} 2>&1 & echo started`)).toBe('started\n')
+    await gateway?.[Symbol.asyncDispose]()
+    expect(await held).toBe('')
+  })
+
   it('has all rights of the gateway with `sandbox: off`', async () => {
     expect(await call({ sandbox: 'off' }, READS)).toBe(`${SECRET.repeat(3)}done\n`)
   })

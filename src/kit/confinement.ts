@@ -98,6 +98,7 @@ const open = () =>
     prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' },
     getrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
     setrlimit: { args: ['i32', 'ptr'], returns: 'i32' },
+    setsid: { args: [], returns: 'i32' },
     signal: { args: ['i32', 'u64'], returns: 'u64' },
     execve: { args: ['ptr', 'ptr', 'ptr'], returns: 'i32' },
   })
@@ -129,6 +130,7 @@ export function becomeConfined(confinement: Confinement): never {
   const { program, args, env, cwd } = confinement
   const counted = process.getuid?.() === 0 ? 0 : threadsOfUser() // root's are not limited
   yieldToGateway()
+  system.setsid() // so that it is ended with those that it starts
   must('no_new_privs', system.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
   must('the signal at the end of the gateway', system.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
   dropCapabilities(system, architecture.capset)

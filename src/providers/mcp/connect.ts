@@ -1,5 +1,6 @@
 /** Opens one connection to an MCP server with the official SDK: Streamable HTTP, HTTP+SSE, a program, or the built-in server. */
 import type { Client, ClientCapabilities, Transport as McpTransport } from '@modelcontextprotocol/client'
+import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import type { Server } from '@modelcontextprotocol/server'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import { type Clock, pause } from '../../kit/clock.ts'
@@ -161,12 +162,13 @@ const MAX_LINE_CHARACTERS = 300
 /** Its environment is that of the SDK: PATH and a few more, never a secret of the gateway; and it is confined. */
 async function program(config: McpServerConfig, parts: ConnectParts): Promise<McpTransport> {
   const { name, limits, transport, log } = parts
-  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio')
-  const child = new StdioClientTransport({
+  const stdio = await import('@modelcontextprotocol/client/stdio')
+  const child = new stdio.StdioClientTransport({
     ...(await startOf(config, parts)),
     stderr: 'pipe',
     maxBufferSize: limits.max_bytes,
   })
+  endGroup(child)
   let lines = 0
   child.stderr?.on('data', (bytes: Buffer) => {
     if (lines++ >= MAX_LINES) return
@@ -184,6 +186,29 @@ async function startOf(config: McpServerConfig, { name, programs }: ConnectParts
   const { getDefaultEnvironment } = await import('@modelcontextprotocol/client/stdio')
   const { confinementOf, launched } = await import('./program-sandbox.ts')
   return launched(confinementOf({ name, config, inherited: getDefaultEnvironment(), places: programs() }))
+}
+
+/** Ends the processes that a confined program has left in its process group, as `npx` leaves the server. */
+function endGroup(child: StdioClientTransport): void {
+  const { start, close } = child
+  let pid: number | null = null
+  const kill = () => {
+    const group = pid
+    pid = null
+    try {
+      if (group !== null) process.kill(-group, 'SIGKILL')
+    } catch {
+      // None is left, or it is not confined and has no group.
+    }
+  }
+  child.onclose = kill
+  Object.assign(child, {
+    async start() {
+      await start.call(child)
+      pid = child.pid
+    },
+    close: () => close.call(child).finally(kill),
+  })
 }
 
 /** A program may answer with what it was given. */
