@@ -1,7 +1,7 @@
 /** Realtime sessions on a real port: the sandbox, vendors that a test scripts, limits, money, client secrets and ends. */
 import { afterEach, describe, expect, it } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
 import type { Budget } from '../src/spec/rate-limit.ts'
 import { type ManualClock, manualClock } from './kit/clock.ts'
 import { openPort, type Port } from './kit/served.ts'
@@ -210,6 +210,16 @@ describe('a session of the Realtime API', () => {
     const { data } = (await (await port.gateway.call('/v1/usage?by=model')).json()) as { data: Json[] }
     // 50 cached, 130 audio and 20 text tokens of input; 90 audio and 10 text tokens of output.
     expect(data[0]?.cost).toBeCloseTo((50 * 1 + 130 * 32 + 20 * 4 + 90 * 64 + 10 * 16) / 1e6, 9)
+  })
+
+  it('has answers of bounded length in the sandbox', async () => {
+    const port = await open()
+    const client = await session(port, 'sandbox/realtime')
+    client.send(item('long '.repeat(2_000)))
+    client.send({ type: 'response.create' })
+    await client.next(isA('response.done'))
+    const deltas = client.events.filter(isA('response.output_audio_transcript.delta')).map(({ delta }) => delta)
+    expect(deltas.join('').length).toBeLessThanOrEqual(2_000)
   })
 
   it('is recorded too where the vendor begins a response by itself', async () => {
@@ -703,6 +713,34 @@ describe('the end of a session', () => {
     clock.advance(1)
     await vendor.closed
     expect(await client.closed).toMatchObject({ code })
+  })
+
+  it('comes where the client does not read what the vendor sends', async () => {
+    const frame = Buffer.from(LONG_EVENT.subarray(0, 1024 * 1024 + 10))
+    frame.set([0, 16, 0, 0], 6)
+    frame.write('{"a":"', 10)
+    frame.write('"}', frame.length - 2)
+    const vendor = await startMuteVendor(Buffer.concat(Array(40).fill(frame)))
+    const port = await open(openaiWith(vendor.origin))
+    const { hostname, port: number } = new URL(port.url)
+    const client = connectTcp(Number(number), hostname)
+    started.push({ stop: () => void client.destroy() })
+    const opened = new Promise((resolve) => client.once('data', resolve))
+    client.write(
+      `GET /v1/realtime?model=v/gpt-realtime HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${btoa('0123456789abcdef')}\r\nAuthorization: Bearer ${port.token}\r\n\r\n`,
+    )
+    await opened
+    client.pause()
+    client.write(Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0x7b, 0x7d]))
+    await vendor.received(0x88)
+    let last = ''
+    client.on('data', (bytes) => {
+      last = (last + bytes.subarray(-60).toString('latin1')).slice(-60)
+    })
+    const ended = new Promise((resolve) => client.once('end', resolve))
+    client.resume()
+    await ended
+    expect(last).toEndWith('The client reads too slowly.')
   })
 
   it('comes with an error where the vendor refuses the connection', async () => {

@@ -5,6 +5,7 @@
 import type { Clock } from '../../../src/kit/clock.ts'
 import { isRecord, type JsonRecord, memberOf, parseJson } from '../../../src/kit/json.ts'
 import type { RealtimeProvider } from '../../../src/providers/realtime.ts'
+import { MAX_AUDIO_CHARACTERS } from './chat-audio.ts'
 
 const CHARACTERS_A_TOKEN = 4
 const BYTES_A_SECOND = 48_000
@@ -154,7 +155,7 @@ function respondLive(session: Session, emit: Emit): void {
 /** The next answer of a session in parts, and its tokens. */
 function answerOf(session: Session): { deltas: string[]; input: number; output: number } {
   session.responses++
-  const answer = `You said: ${session.texts.at(-1) ?? 'nothing'}`
+  const answer = `You said: ${session.texts.at(-1) ?? 'nothing'}`.slice(0, MAX_AUDIO_CHARACTERS)
   const input = Math.ceil(session.texts.join(' ').length / CHARACTERS_A_TOKEN)
   session.texts.push(answer)
   const deltas: string[] = []
