@@ -512,6 +512,32 @@ describe('client secrets', () => {
     await expect(session(port, 'sandbox/realtime', value)).rejects.toThrow()
   })
 
+  it('end at their time, and with the token that made them, as its sessions do', async () => {
+    const clock = manualClock()
+    const opened = JSON.stringify({ type: 'session.created', session: {} })
+    const vendor = startVendor(answering, (socket) => socket.send(opened))
+    const port = await open(openaiWith(vendor.origin), { clock })
+    const expires_at = Math.floor(clock.now() / 1000) + 100
+    const { secret } = await port.gateway.instance.tokens.issue({ name: 'maker', expires_at })
+    const [short = '', long = ''] = await Promise.all(
+      [60, 7_200].map(async (seconds) => {
+        const json = { session: { model: 'v/gpt-realtime' }, expires_after: { seconds } }
+        const answer = await port.gateway.call('/v1/realtime/client_secrets', { json, ...bearer(secret) })
+        return ((await answer.json()) as { value: string }).value
+      }),
+    )
+    const client = await session(port, 'v/gpt-realtime', short)
+    await client.next(isA('session.created'))
+    clock.advance(60_000)
+    await expect(session(port, 'v/gpt-realtime', short)).rejects.toThrow()
+    const other = await session(port, 'v/gpt-realtime', long)
+    other.close()
+    clock.advance(40_000)
+    await expect(session(port, 'v/gpt-realtime', long)).rejects.toThrow()
+    client.send(ASK)
+    expect(await client.closed).toMatchObject({ code: 1008, reason: expect.stringContaining('invalid_api_key') })
+  })
+
   it.each([
     [{ session: {} }, 'missing_required_parameter'],
     [{ session: { model: 'sandbox/general' } }, 'unsupported_endpoint'],
@@ -735,7 +761,7 @@ describe('the end of a session', () => {
     await vendor.received(0x88)
     let last = ''
     client.on('data', (bytes) => {
-      last = (last + bytes.subarray(-60).toString('latin1')).slice(-60)
+      last = (last + String(bytes).slice(-60)).slice(-60)
     })
     const ended = new Promise((resolve) => client.once('end', resolve))
     client.resume()

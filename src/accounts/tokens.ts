@@ -75,7 +75,7 @@ export type Tokens = {
    * project active. While the store is unavailable, what was known last counts.
    */
   isValid(caller: Caller): boolean | Promise<boolean>
-  /** The caller that a token makes now, for work that its request has left; undefined: revoked, or its project is. */
+  /** The caller that a token makes now, for work that its request has left; undefined: revoked or expired, or its project is. */
   callerOf(token_id: string): Promise<Caller | undefined>
   used(token_id: string): void
   /** To be called after a change of a project by this process: takes effect immediately. */
@@ -297,7 +297,7 @@ export function createTokens(parts: TokensParts): Tokens {
       if (!token || token.disabled) return undefined
       const project = token.project_id === null ? undefined : await projects.find(token.project_id)
       const grant = grantOf({ token, project, hash: token.hash, as_of })
-      return projectTrouble(grant, now()) === undefined ? grant.caller : undefined
+      return isActive(grant) ? grant.caller : undefined
     },
 
     projectChanged: known.doubt,
