@@ -9,7 +9,7 @@ import type { FileRow } from '../../store/files/file-row.ts'
 import { callbackOf } from '../tasks/callback.ts'
 import { type BatchParts, createSlots, fail, partsStream, secondsOf } from './parts.ts'
 import { estimateBatch } from './receive-requests.ts'
-import { runBatch } from './run-batch.ts'
+import { ENDED, runBatch } from './run-batch.ts'
 import { knownProblems } from './validate.ts'
 
 type NewBatch = {
@@ -65,7 +65,6 @@ const MOST_OF_TOKEN = 8
 const POSTPONE_MILLISECONDS = 5_000
 const WINDOW_SECONDS = 86_400
 const RETRY_SECONDS = 600
-const ENDED = ['completed', 'failed', 'cancelled', 'expired']
 
 export function createBatches(parts: BatchParts): Batches {
   const { store, settings, clock, log, crashHook } = parts

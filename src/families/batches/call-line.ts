@@ -99,10 +99,8 @@ export async function readLineResult(
   const body = parsed(response?.text ?? '')
   if (response && exchange.is_read) {
     const { status, headers } = response
-    const outcome = status >= 200 && status < 300 ? 'succeeded' : 'errored'
-    const answer = { status, text: oneLine(response.text), body, headers, request_id }
-    const read = resultOf(batch, line, { answer, outcome })
-    return outcome === 'succeeded' ? { ...read, tokens: tokensOf(body) } : read
+    const read = resultOf(batch, line, { status, text: oneLine(response.text), body, headers, request_id })
+    return read.outcome === 'succeeded' ? { ...read, tokens: tokensOf(body) } : read
   }
   const { code, message } = errorOf(body)
   if (code === 'shutting_down') throw STOPPED
@@ -110,10 +108,9 @@ export async function readLineResult(
     throw new GatewayError('server_is_overloaded', `The result of line ${line.line} cannot be read now: ${message}`)
   // Its request is not valid any more, such as one that names a file which was deleted: better as the vendor has sent it than lost.
   log.error('result of a batch line was not translated, and is in no ledger', { request_id, error: code })
-  const { status } = result
-  const outcome = status >= 200 && status < 300 ? 'succeeded' : 'errored'
-  const raw = { status, text: oneLine(result.body), body: parsed(result.body), headers: response.headers, request_id }
-  return resultOf(batch, line, { answer: raw, outcome })
+  const { headers } = response
+  const raw = { status: result.status, text: oneLine(result.body), body: parsed(result.body), headers, request_id }
+  return resultOf(batch, line, raw)
 }
 
 /** The same for each attempt: by it the entries of the ledger and the lines are compared. */
@@ -162,10 +159,9 @@ type Meaning = { batch: Batch; line: BatchLine; isStopping: boolean }
 
 function meaningOf(answer: Answer, { batch, line, isStopping }: Meaning): Called {
   const busy_ms = reservedFor(answer.headers)
-  if (answer.status >= 200 && answer.status < 300) {
-    const result = resultOf(batch, line, { answer, outcome: 'succeeded' })
+  const result = resultOf(batch, line, answer)
+  if (result.outcome === 'succeeded')
     return { is: 'ended', result: { ...result, tokens: tokensOf(answer.body) }, busy_ms }
-  }
   const { code, message } = errorOf(answer.body)
   // Its call may have been sent, and its response is lost.
   if (isStopping || code === 'shutting_down') return { is: 'interrupted' }
@@ -176,7 +172,7 @@ function meaningOf(answer: Answer, { batch, line, isStopping }: Meaning): Called
   if (mayRetry && (isLimit || line.attempts + 1 < MOST_ATTEMPTS)) {
     return { is: 'later', code, message, wait_ms: waitOf(answer.headers, { code, attempts: line.attempts }) }
   }
-  return { is: 'ended', result: resultOf(batch, line, { answer, outcome: 'errored' }), busy_ms }
+  return { is: 'ended', result, busy_ms }
 }
 
 const BUDGET_MILLISECONDS = 600_000
@@ -214,12 +210,8 @@ function errorOf(body: unknown): { code: string; message: string } {
   return { code: String(details.error_code ?? error.code ?? ''), message: String(error.message ?? '') }
 }
 
-function resultOf(
-  batch: Batch,
-  line: BatchLine,
-  { answer, outcome }: { answer: Answer; outcome: 'succeeded' | 'errored' },
-): LineResult {
-  const { status, text, body, request_id } = answer
+function resultOf(batch: Batch, line: BatchLine, { status, text, body, request_id }: Answer): LineResult {
+  const outcome = status >= 200 && status < 300 ? 'succeeded' : 'errored'
   // A body that is not JSON would break the file.
   const json = body === undefined ? JSON.stringify(text) : text
   const kind = outcome === 'succeeded' ? 'output' : 'error'

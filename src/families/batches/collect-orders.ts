@@ -135,24 +135,14 @@ async function collectOne(claimed: ClaimedBatch, caller: Caller, release: (() =>
 function nativeModels({ batch, catalogue }: ClaimedBatch, caller: Caller): (name: string) => boolean {
   const known = new Map<string, boolean>()
   return (name) => {
-    let isNative = known.get(name)
-    if (isNative === undefined) {
-      isNative = hasNativeBatches(catalogue, { name, endpoint: batch.endpoint, caller })
-      known.set(name, isNative)
-    }
-    return isNative
-  }
-}
-
-function hasNativeBatches(
-  catalogue: ClaimedBatch['catalogue'],
-  { name, endpoint, caller }: { name: string; endpoint: string; caller: Caller },
-): boolean {
-  try {
-    return catalogue.require(name, familyOf(endpoint), caller).model.has_native_batches
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return false
-    throw thrown
+    if (!known.has(name))
+      try {
+        known.set(name, catalogue.require(name, familyOf(batch.endpoint), caller).model.has_native_batches)
+      } catch (thrown) {
+        if (!(thrown instanceof GatewayError)) throw thrown
+        known.set(name, false)
+      }
+    return known.get(name) === true
   }
 }
 

@@ -145,7 +145,7 @@ export async function inputStream(
   { fileStore, files, batch }: Pick<ClaimedBatch, 'fileStore' | 'files' | 'batch'>,
   range?: ByteRange,
 ): Promise<ReadableStream<Uint8Array>> {
-  const { input_file_id, input_key = `batches/${batch.batch_id}/input` } = batch.request
+  const { input_file_id, input_key = inputKeyOf(batch.batch_id) } = batch.request
   if (input_file_id !== undefined && !batch.progress.has_copy)
     return files.read(await files.find(input_file_id, { token_id: batch.token_id }), range)
   const file = await fileStore.open(input_key)

@@ -16,23 +16,22 @@ import { type Ran, runLines } from './run-lines.ts'
 import { type Ordered, runOrders } from './run-orders.ts'
 import { validate } from './validate.ts'
 
+export const ENDED: readonly string[] = ['completed', 'failed', 'cancelled', 'expired']
 const REVOKED = { code: 'invalid_api_key', message: 'The token of this batch was revoked, or its project disabled.' }
 const GONE = { code: 'file_not_found', message: 'The input of this batch was deleted before all of it was executed.' }
-/** Before an ended batch is cleaned: nobody waits for that. */
-const AT_ONCE = 0
 
 /** The result is the time when the batch is due again, in unix milliseconds; undefined: nothing is left to do soon. */
 export async function runBatch(claimed: ClaimedBatch): Promise<number | undefined> {
   const { batch, clock } = claimed
-  const isOurs = await step(claimed)
-  if (isOurs === 'lost') throw LEASE_LOST
-  if (typeof isOurs === 'number') return isOurs
-  return isOurs === 'ended' ? clock.now() + AT_ONCE : (batch.due_ms ?? undefined)
+  const done = await step(claimed)
+  if (done === 'lost') throw LEASE_LOST
+  if (typeof done === 'number') return done
+  return done === 'ended' ? clock.now() : (batch.due_ms ?? undefined)
 }
 
 async function step(claimed: ClaimedBatch): Promise<'lost' | 'ended' | 'cleaned' | number> {
   const { batch } = claimed
-  if (isEnded(batch.status)) {
+  if (ENDED.includes(batch.status)) {
     await clean(claimed)
     return 'cleaned'
   }
@@ -53,19 +52,20 @@ async function step(claimed: ClaimedBatch): Promise<'lost' | 'ended' | 'cleaned'
 
 /** The gateway calls the other lines meanwhile. */
 async function waitForOrders(
-  { batch, store, clock, ...rest }: ClaimedBatch,
+  claimed: ClaimedBatch,
   { until_ms, isOver }: Exclude<Ordered, string>,
 ): Promise<'lost' | number> {
-  if (!isOver && !(await closeUnknown({ ...rest, batch, store, clock }))) return 'lost'
-  const ran = isOver ? 'finished' : await runLines({ ...rest, batch, store, clock })
+  const { batch, store, clock } = claimed
+  if (!isOver && !(await closeUnknown(claimed))) return 'lost'
+  const ran = isOver ? 'finished' : await runLines(claimed)
   const other_ms = ran === 'finished' ? until_ms : typeof ran === 'object' ? ran.until_ms : clock.now()
   const due_ms = Math.min(until_ms, other_ms)
   return (await store.save(batch, { due_ms, release: true })) ? due_ms : 'lost'
 }
 
-const isEnded = (status: string) => ['failed', 'completed', 'cancelled', 'expired'].includes(status)
+type Ending = NonNullable<BatchProgress['ending']>
 
-async function end(claimed: ClaimedBatch, ...[ending, reason]: EndArguments): Promise<'ended' | 'lost'> {
+async function end(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgress['reason']): Promise<'ended' | 'lost'> {
   if (await finish(claimed, ending, reason)) return 'ended'
   const { batch, store } = claimed
   const found = await store.find(batch.batch_id)
@@ -73,7 +73,6 @@ async function end(claimed: ClaimedBatch, ...[ending, reason]: EndArguments): Pr
   const isCancelled = found?.fence === batch.fence && found.status === 'cancelling' && ending !== 'cancelled'
   return isCancelled && (await finish(claimed, 'cancelled', reason)) ? 'ended' : 'lost'
 }
-type EndArguments = [ending: 'completed' | 'expired' | 'cancelled', reason?: { code: string; message: string }]
 
 async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'ended' | number> {
   const { batch, store, clock } = claimed
@@ -87,8 +86,6 @@ async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'en
   if (!(await saveProgress(claimed, { pause }))) return 'lost'
   return (await store.save(batch, { due_ms, release: true })) ? due_ms : 'lost'
 }
-
-type Ending = NonNullable<BatchProgress['ending']>
 
 const LINES_PER_WRITE = 200
 const LINES_PER_DELETE = 5_000

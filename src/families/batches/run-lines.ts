@@ -22,7 +22,6 @@ export async function runLines(claimed: ClaimedBatch): Promise<Ran> {
   const { batch, store, slots, clock, signal } = claimed
   const running = new Set<Promise<void>>()
   const state: { pause?: BatchPause; isRevoked?: true; fault?: unknown } = {}
-  const callers = new WeakMap<BatchLine, Caller>()
   const loose = await store.loose(batch.batch_id)
 
   const pauseFor = (ms: number, { code, message }: { code: string; message: string }) => {
@@ -33,8 +32,7 @@ export async function runLines(claimed: ClaimedBatch): Promise<Ran> {
   const isOver = () =>
     claimed.isClosing() || signal.aborted || isExpired() || Boolean(state.pause ?? state.isRevoked ?? state.fault)
 
-  async function run(line: BatchLine, text: string): Promise<void> {
-    const caller = callers.get(line) as Caller
+  async function run(line: BatchLine, text: string, caller: Caller): Promise<void> {
     const found = await callLine(claimed.call, { batch, line, text, caller, signal })
     claimed.crashHook('batch: line answered')
     if (found.is === 'ended') {
@@ -52,15 +50,15 @@ export async function runLines(claimed: ClaimedBatch): Promise<Ran> {
     }
   }
 
-  async function start(line: BatchLine): Promise<'started' | 'gone' | 'stopped' | 'over'> {
+  /** The caller that it is called as, where it may be. */
+  async function start(line: BatchLine): Promise<Caller | 'gone' | 'stopped' | 'over'> {
     if (isOver()) return 'over'
     const caller = await claimed.callerOf(batch.token_id)
     if (!caller) state.isRevoked = true
     if (!caller) return 'over'
     const started = await store.start(batch, line)
     if (started === 'lost') throw LEASE_LOST
-    if (started === 'started') callers.set(line, caller)
-    return started
+    return started === 'started' ? caller : started
   }
 
   async function runAll(): Promise<'finished' | 'stopped'> {
@@ -71,12 +69,12 @@ export async function runLines(claimed: ClaimedBatch): Promise<Ran> {
       try {
         started = await start(line)
       } finally {
-        if (started !== 'started') release()
+        if (typeof started === 'string') release()
       }
       if (started === 'gone') continue
-      if (started !== 'started') return started === 'stopped' ? 'stopped' : 'finished'
+      if (typeof started === 'string') return started === 'stopped' ? 'stopped' : 'finished'
       claimed.crashHook('batch: line started')
-      const work = run(line, text)
+      const work = run(line, text, started)
         .catch((error) => {
           state.fault ??= error
         })
