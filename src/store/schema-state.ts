@@ -31,7 +31,7 @@ type Compatibility = { schema: number; oldest: number; reason?: string | null }
 
 /** `known`: the migrations of this build. */
 export async function readSchema(db: Database, known: readonly string[]): Promise<SchemaState> {
-  const done = (await readTable<{ name: string }>(db, 'kysely_migration')) ?? []
+  const done = (await readTable<{ name: string }>(db, 'kysely_migration', sql.ref('name'))) ?? []
   const names = done.map(({ name }) => name)
   const database = schemaNumber(names)
   const build = schemaNumber(known)
@@ -55,8 +55,8 @@ export const schemaNumber = (migrations: readonly string[]): number =>
   Math.max(0, ...migrations.map((name) => Number.parseInt(name, 10)))
 
 /** Undefined: there is no such table. The names of tables are read only then: that takes longer than a start. */
-async function readTable<Row>(db: Database, name: string): Promise<Row[] | undefined> {
-  const read = () => sql<Row>`select * from ${sql.table(name)}`.execute(db)
+async function readTable<Row>(db: Database, name: string, columns = sql`*`): Promise<Row[] | undefined> {
+  const read = () => sql<Row>`select ${columns} from ${sql.table(name)}`.execute(db)
   try {
     return (await read()).rows
   } catch (cause) {
