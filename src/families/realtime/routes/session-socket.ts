@@ -161,7 +161,8 @@ export function createSession(
       }
       void waiting.drain()
     } catch (thrown) {
-      end(asGatewayError(thrown, { log, request_id: connection_id }), target ? CLOSE.internal : CLOSE.policy)
+      const error = asGatewayError(thrown, { log, request_id: connection_id })
+      end(error, target || error.status >= 500 ? CLOSE.internal : CLOSE.policy)
     } finally {
       isConnecting = false
     }
@@ -178,9 +179,8 @@ export function createSession(
 
   function forward(text: string): void {
     connection?.send(text)
-    if ((connection?.buffered() ?? 0) > MAX_BYTES) {
+    if ((connection?.buffered() ?? 0) > MAX_BYTES)
       end(new GatewayError('upstream_timeout', 'The upstream reads too slowly.'), CLOSE.internal)
-    }
   }
 
   const beginTurn = (kind: 'admitted' | 'refused', meter = createTurnMeter(), most = max_output_tokens): OpenTurn =>
