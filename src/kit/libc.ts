@@ -28,7 +28,8 @@ export function openFunctions<const Functions extends Record<string, FFIFunction
 /** Code, jump if true, jump if false, value: `struct sock_filter` of <linux/filter.h>. */
 export type FilterInstruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number]
 
-const PROGRAM_BYTES = 16
+/** Of `struct sock_fprog`. */
+export const PROGRAM_BYTES = 16
 const INSTRUCTION_BYTES = 8
 
 /** `struct sock_fprog`, the count and the address, with the instructions behind it. */

@@ -1,6 +1,6 @@
 /** Closes the listening socket of a server that goes on serving the connections that it has accepted. Linux only. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { filterProgram, type Libc, openLibc } from './libc.ts'
+import { filterProgram, type Libc, openLibc, PROGRAM_BYTES } from './libc.ts'
 
 export type ListeningSocket = {
   /** Connections are accepted when they are open, and no longer only with their first bytes. */
@@ -28,7 +28,6 @@ const DROP_SYN = [
   [0x06, 0, 0, 0], // it is dropped
   [0x06, 0, 0, 0xffff], // any other passes
 ] as const
-const PROGRAM_BYTES = 16
 /** Enough to finish handshakes that have begun, in one network, and to accept their connections. */
 const HANDSHAKE_MILLISECONDS = 5
 

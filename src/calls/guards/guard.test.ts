@@ -37,7 +37,7 @@ describe('a guard', () => {
     ],
     [
       { kind: 'limits', languages: ['de', 'tlh'] },
-      `guards.g.languages.1 found "tlh", which is not told apart from others; known: ${LANGUAGES.join(', ')}`,
+      `guards.g.languages.1 found "tlh", which is no known language; known: ${LANGUAGES.join(', ')}`,
     ],
     [{ kind: 'moderation' }, 'guards.g needs `model`: without it nothing can be asked'],
     [{ kind: 'classifier' }, 'guards.g needs `model`: without it nothing can be asked'],

@@ -1,4 +1,5 @@
 /** Judges whether a text is in another language than those that a guard allows. */
+
 /** Of a text that is no JSON. `isCode`: it begins within a block of code. False where it is not certain. */
 export type IsForeign = (text: string, isCode?: boolean) => boolean
 

@@ -184,7 +184,7 @@ function languageProblems(name: string, { languages = [] }: GuardConfig): GuardP
   const known: readonly string[] = LANGUAGES
   return languages.flatMap((one, index) => {
     if (one === undefined || known.includes(one)) return []
-    const message = `found ${JSON.stringify(one)}, which is not told apart from others; known: ${known.join(', ')}`
+    const message = `found ${JSON.stringify(one)}, which is no known language; known: ${known.join(', ')}`
     return [value(['guards', name, 'languages', index], message)]
   })
 }

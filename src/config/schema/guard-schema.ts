@@ -11,7 +11,7 @@ export const QUESTION_KINDS = ['moderation', 'classifier', 'webhook'] as const
 const GUARD_FORMATS = ['presidio', 'azure_text', 'azure_shields', 'bedrock', 'lakera'] as const
 export type GuardFormat = (typeof GUARD_FORMATS)[number]
 
-/** ISO 639-1, as far as they are told apart. */
+/** The languages that the detector knows (ISO 639-1). */
 // biome-ignore format: a list
 export const LANGUAGES = [
   'am', 'ar', 'az', 'be', 'bg', 'bn', 'ca', 'cs', 'da', 'de', 'el', 'en', 'es', 'et', 'eu', 'fa', 'fi', 'fr', 'gu', 'he', 'hi', 'hr', 'hu', 'hy', 'is', 'it', 'ja', 'ka', 'kn', 'ko',

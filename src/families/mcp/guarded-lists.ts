@@ -54,7 +54,7 @@ export function createGuardedLists({ guards }: { guards: Pick<Guards, 'planOf'> 
       return entries.filter(({ isUsable }) => isUsable).map(({ item }) => item)
     },
 
-    /** The address of a changed resource that the caller is told: the one that it has subscribed to, unless the server's own passes. */
+    /** The address to announce: the changed one if it passes, else the one that the caller has subscribed to. */
     async changedAddress(
       caller: Caller,
       { server, changed, subscribed }: Record<'server' | 'changed' | 'subscribed', string>,

@@ -78,7 +78,7 @@ export function confinementOf({ name, config, inherited, places }: ProgramParts)
   }
 }
 
-/** The process of the launcher, which becomes the program. All that it is told stands in a variable, where only its user sees it. */
+/** The process of the launcher, which becomes the program. Its instructions are in one variable, which only its user can read. */
 export function launched(confinement: Confinement): Start {
   const [command, ...args] = LAUNCHER
   return { command, args, env: { GATEHOUSE_PROGRAM: JSON.stringify(confinement) }, cwd: '/' }
