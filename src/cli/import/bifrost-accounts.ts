@@ -4,7 +4,7 @@ import { BUDGET_WINDOWS, type Budget, type RateLimits } from '../../spec/rate-li
 import { timeOf, uniqueName } from './account-parts.ts'
 import type { BifrostModels } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, firstOf, type ImportedAccount, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, reasons, SILENT } from './imported.ts'
 import { budgetOf, rateOf, usedOf } from './limits.ts'
 import type { Row } from './sql-dump.ts'
 
@@ -189,40 +189,20 @@ function patternsOf(draft: Draft, { members, shares, models, to }: PatternParts)
   return firstOf(draft, patterns, MOST_PATTERNS, at)
 }
 
-const BUDGET: Record<string, string> = {
-  ...Object.fromEntries(
-    ['id', 'last_reset', 'created_at', 'updated_at', 'config_hash', 'team_id', 'virtual_key_id', 'customer_id'].map(
-      (name) => [name, ''],
-    ),
-  ),
-  provider_config_id: '',
-  model_config_id: '',
-  calendar_aligned: '',
-  override_mode: 'what was added to the budget for a time is not carried',
-  override_amount: '',
-  override_cycles_remaining: '',
-  override_cycles_total: '',
-  override_anchor_reset: '',
-}
-const LIMIT: Record<string, string> = Object.fromEntries(
-  [
-    ...['id', 'created_at', 'updated_at', 'config_hash', 'model_config_id', 'metric', 'calendar_aligned'],
-    ...['token', 'request'].flatMap((unit) =>
-      ['max_limit', 'current_usage', 'last_reset', 'reset_duration'].map((one) => `${unit}_${one}`),
-    ),
-  ].map((name) => [name, '']),
+const BUDGET = reasons(
+  [SILENT, 'id last_reset created_at updated_at config_hash team_id virtual_key_id customer_id provider_config_id'],
+  [SILENT, 'model_config_id calendar_aligned override_amount override_cycles_remaining override_cycles_total'],
+  [SILENT, 'override_anchor_reset'],
+  ['what was added to the budget for a time is not carried', 'override_mode'],
 )
-const ROW: Record<string, string> = {
-  created_at: '',
-  updated_at: '',
-  config_hash: '',
-  description: '',
-  calendar_aligned: '',
-  virtual_keys: '',
-  teams: '',
-  profile: 'write what is needed as labels',
-  config: 'write what is needed as labels',
-  claims: 'write what is needed as labels',
-  customer_id: 'there is no level above projects; its limits are not applied',
-  mcp_configs: 'name the token in mcp.servers.<name>.tokens',
-}
+const LIMIT = reasons(
+  [SILENT, 'id created_at updated_at config_hash model_config_id metric calendar_aligned'],
+  [SILENT, 'token_max_limit token_current_usage token_last_reset token_reset_duration'],
+  [SILENT, 'request_max_limit request_current_usage request_last_reset request_reset_duration'],
+)
+const ROW = reasons(
+  [SILENT, 'created_at updated_at config_hash description calendar_aligned virtual_keys teams'],
+  ['write what is needed as labels', 'profile config claims'],
+  ['there is no level above projects; its limits are not applied', 'customer_id'],
+  ['name the token in mcp.servers.<name>.tokens', 'mcp_configs'],
+)

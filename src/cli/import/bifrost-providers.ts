@@ -2,9 +2,9 @@
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { BifrostProvider } from './bifrost-source.ts'
-import { type Draft, firstOf, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, jsonIn, type Members, membersOf, reasons, SILENT } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
-import { addressOf, headersOf, presetKey, secretOf } from './provider-parts.ts'
+import { addressOf, headersOf, optionsOf, presetKey, secretOf } from './provider-parts.ts'
 import type { Row } from './sql-dump.ts'
 import { vendorTree } from './vendors.ts'
 
@@ -30,7 +30,6 @@ const OPTIONS: Record<string, Record<string, string>> = {
   },
   vertex: { vertex_project_id: 'project', vertex_region: 'location' },
 }
-const PUBLIC = ['apiVersion', 'region', 'project', 'location']
 
 /** The ids of the models of each provider, and by their bare names. */
 export type BifrostModels = { byProvider: Map<string, Set<string>>; bare: Map<string, Set<string>> }
@@ -157,7 +156,7 @@ function readKey(draft: Draft, { row, path, vendor, name, base_url }: KeyParts):
   const tree = vendorTree(vendor, address ?? base_url)
   if (!tree)
     return void draft.dropped(path, `provider ${JSON.stringify(vendor)} is not known, and there is no address to call`)
-  const options = optionsOf(draft, members, { vendor, label })
+  const options = optionsOf(draft, members, { names: OPTIONS[vendor], variableOf: (_, to) => `${label}_${to}` })
   if (options) tree.options = options
   if (members.has('vertex_auth_credentials')) {
     members.take('vertex_auth_credentials')
@@ -178,39 +177,12 @@ const isSecret = (member: string): boolean =>
 
 /** `env.NAME`, or the value: texts are written as they are, or as an object that says where the value is. */
 function secretText(value: unknown): unknown {
-  const given = typeof value === 'string' && value.startsWith('{') ? parsed(value) : value
+  const given = typeof value === 'string' && value.startsWith('{') ? jsonIn(value) : value
   if (!isRecord(given)) return value
   const reference = given.env_var ?? given.ref
   const text = typeof reference === 'string' && reference !== '' ? reference : given.value
   if (typeof text !== 'string' || text === '') return undefined
   return text === reference && !text.startsWith('env.') ? `env.${text}` : text
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-function optionsOf(
-  draft: Draft,
-  members: Members,
-  { vendor, label }: { vendor: string; label: string },
-): Tree | undefined {
-  const options: Tree = {}
-  for (const [member, to] of Object.entries(OPTIONS[vendor] ?? {})) {
-    const text = PUBLIC.includes(to) ? members.text(member) : undefined
-    const isPlain = text !== undefined && !text.startsWith('env.')
-    const value = isPlain ? text : secretOf(draft, members, { member, name: `${label}_${to}` })
-    if (value !== undefined) options[to] = value
-  }
-  // Its API of before v1 has the name of the deployment in the path.
-  if (options.apiVersion !== undefined && !/^(v1|preview|latest)$/.test(String(options.apiVersion))) {
-    options.deploymentUrls = true
-  }
-  return Object.keys(options).length === 0 ? undefined : options
 }
 
 function baseUrlOf(draft: Draft, network: Members, vendor: string): string | undefined {
@@ -244,40 +216,28 @@ function sharedOf(draft: Draft, { members, network, name }: Shared): Tree {
   return shared
 }
 
-const NOTHING = ''
 const RAW = 'set record_contents; responses are those of the API'
-const ROWS = { created_at: NOTHING, updated_at: NOTHING, config_hash: NOTHING, status: NOTHING, description: NOTHING }
-const PROVIDER: Record<string, string> = {
-  ...ROWS,
-  encryption_status: NOTHING,
-  metadata: NOTHING,
-  tags: NOTHING,
-  proxy_config: 'set HTTPS_PROXY in the environment of the gateway',
-  openai_config: 'options of a provider: providers.<id>.options',
-  prompt_cache: 'clients mark what is cached',
-  send_back_raw_request: RAW,
-  send_back_raw_response: RAW,
-  store_raw_request_response: RAW,
-  budget_id: 'budgets are those of callers',
-  rate_limit_id: 'set providers.<id>.rate_limits',
-}
-const NETWORK: Record<string, string> = {
-  max_retries: 'each target is tried once; models.<id>.routing.tries is the number of all tries',
-  retry_backoff_initial: NOTHING,
-  retry_backoff_max: NOTHING,
-  retry_backoff_initial_ms: NOTHING,
-  retry_backoff_max_ms: NOTHING,
-  stream_idle_timeout_in_seconds: 'set timeouts.idle_seconds',
-}
+const ROWS = 'created_at updated_at config_hash status description'
+const PROVIDER = reasons(
+  [SILENT, `${ROWS} encryption_status metadata tags`],
+  ['set HTTPS_PROXY in the environment of the gateway', 'proxy_config'],
+  ['options of a provider: providers.<id>.options', 'openai_config'],
+  ['clients mark what is cached', 'prompt_cache'],
+  [RAW, 'send_back_raw_request send_back_raw_response store_raw_request_response'],
+  ['budgets are those of callers', 'budget_id'],
+  ['set providers.<id>.rate_limits', 'rate_limit_id'],
+)
+const NETWORK = reasons(
+  ['each target is tried once; models.<id>.routing.tries is the number of all tries', 'max_retries'],
+  [SILENT, 'retry_backoff_initial retry_backoff_max retry_backoff_initial_ms retry_backoff_max_ms'],
+  ['set timeouts.idle_seconds', 'stream_idle_timeout_in_seconds'],
+)
 const CUSTOM: Record<string, string> = {
-  is_key_less: NOTHING,
+  is_key_less: SILENT,
   allowed_requests: 'models name their families: models.<id>.families',
   request_path_overrides: 'the paths are those of the API',
 }
-const KEY: Record<string, string> = {
-  ...ROWS,
-  use_for_batch_api: NOTHING,
-  blacklisted_models: 'a token names the models that it may use',
-  vllm_model_name: NOTHING,
-  vertex_project_number: NOTHING,
-}
+const KEY = reasons(
+  [SILENT, `${ROWS} use_for_batch_api vllm_model_name vertex_project_number`],
+  ['a token names the models that it may use', 'blacklisted_models'],
+)

@@ -6,7 +6,7 @@ import { isRecord } from '../../kit/json.ts'
 import { readBifrostAccounts } from './bifrost-accounts.ts'
 import { readBifrostProviders } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, membersOf } from './imported.ts'
+import { type Draft, jsonIn, membersOf, reasons, SILENT } from './imported.ts'
 import type { Row, Tables } from './sql-dump.ts'
 
 const PROVIDERS = 'config_providers'
@@ -74,22 +74,19 @@ export function readBifrostTables(draft: Draft, tables: Tables): void {
   }
 }
 
-const SECTIONS: Record<string, string> = {
-  $schema: '',
-  version: '',
-  encryption_key: 'keys of providers are variables, or ${file:path}',
-  config_store: 'the store is data_dir, or GATEHOUSE_DATABASE_URL',
-  logs_store: 'the request log is in the store; see request_log',
-  vector_store: 'the cache is turned on for each model: models.<id>.cache',
-  client: 'set server, request_log and record_contents',
-  server: 'set server',
-  framework: 'prices are imported with gatehouse models import',
-  plugins: 'there are no plugins here',
-  mcp: 'write its servers as mcp.servers',
-  auth_config: 'make an admin token: gatehouse admin create',
-  source_of_truth: '',
-  env_label: '',
-}
+const SECTIONS = reasons(
+  [SILENT, '$schema version source_of_truth env_label'],
+  ['keys of providers are variables, or ${file:path}', 'encryption_key'],
+  ['the store is data_dir, or GATEHOUSE_DATABASE_URL', 'config_store'],
+  ['the request log is in the store; see request_log', 'logs_store'],
+  ['the cache is turned on for each model: models.<id>.cache', 'vector_store'],
+  ['set server, request_log and record_contents', 'client'],
+  ['set server', 'server'],
+  ['prices are imported with gatehouse models import', 'framework'],
+  ['there are no plugins here', 'plugins'],
+  ['write its servers as mcp.servers', 'mcp'],
+  ['make an admin token: gatehouse admin create', 'auth_config'],
+)
 const GOVERNANCE: Record<string, string> = {
   ...OTHERS,
   model_configs: 'limits of a model are those of models.<id>.rate_limits',
@@ -169,7 +166,7 @@ const recordsIn = (value: unknown): Row[] => (Array.isArray(value) ? value.filte
 
 /** The names of a list that allows; undefined: all of them. */
 function listOf(given: unknown): string[] | undefined {
-  const value = typeof given === 'string' ? parsed(given) : given
+  const value = typeof given === 'string' ? jsonIn(given) : given
   const names = Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
   return names.includes('*') ? undefined : names
 }
@@ -179,14 +176,6 @@ function modelsOf(row: Row, isOpen: boolean): Pick<BifrostShare, 'models' | 'blo
   const [allowed, blocked] = [listOf(row.allowed_models), listOf(row.blacklisted_models)]
   if (blocked === undefined) return { models: [], blocked: [] }
   return { models: allowed?.length === 0 && isOpen ? undefined : allowed, blocked }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** The columns with JSON as the members of the file: `models_json` is `models`. */

@@ -4,7 +4,7 @@ import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
 import { timeOf, uniqueName } from './account-parts.ts'
-import { type Draft, firstOf, type ImportedAccount, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, reasons, SILENT } from './imported.ts'
 import { budgetOf, usedOf } from './limits.ts'
 import { readModelList } from './litellm-config.ts'
 import type { Row, Tables } from './sql-dump.ts'
@@ -245,51 +245,25 @@ function labelsOf(members: Members, names: readonly string[]): Record<string, st
   )
 }
 
-const NO_MODEL_LIMITS = 'limits of a model are those of models.<id>.rate_limits'
 /** Members of keys, teams and users without a place here. */
-const ROW: Record<string, string> = {
-  ...Object.fromEntries([
-    ['model_spend', ''],
-    ['total_spend', 'what was spent before its budget began again is not carried'],
-  ]),
-  created_at: '',
-  updated_at: '',
-  created_by: '',
-  updated_by: '',
-  last_active: '',
-  soft_budget_cooldown: '',
-  budget_reset_at: '',
-  rotation_count: '',
-  key_rotation_at: '',
-  last_rotation_at: '',
-  last_refreshed_at: '',
-  id: '',
-  metadata: 'write what is needed as labels',
-  aliases: 'aliases are those of models, for all tokens',
-  model_id: 'aliases are those of models, for all tokens',
-  config: 'routing is that of models, for all tokens',
-  router_settings: 'routing is that of models, for all tokens',
-  permissions: 'there are no such permissions',
-  model_max_budget: NO_MODEL_LIMITS,
-  budget_limits: NO_MODEL_LIMITS,
-  allowed_cache_controls: 'the cache is that of models',
-  object_permission_id: 'name the token in mcp.servers.<name>.tokens; there are no vector stores here',
-  access_group_ids: 'write the models of the group as models of the token',
-  policies: 'write them as guards, with when.tokens',
-  agent_id: 'there are no agents here',
-  project_id: 'a project here is a team',
-  organization_id: 'there is no level above projects',
-  auto_rotate: 'rotate with gatehouse token rotate',
-  rotation_interval: 'rotate with gatehouse token rotate',
-  admins: 'people log in to the console by roles',
-  members: 'people log in to the console by roles',
-  members_with_roles: 'people log in to the console by roles',
-  team_member_permissions: 'people log in to the console by roles',
-  default_team_member_models: 'people log in to the console by roles',
-  allow_team_guardrail_config: '',
-  user_role: 'people log in to the console by roles',
-  sso_user_id: 'people log in to the console by roles',
-  password: 'people log in to the console by roles',
-  teams: 'a key belongs to one team',
-  team_id: 'a key belongs to one team',
-}
+const ROW = reasons(
+  [SILENT, 'model_spend created_at updated_at created_by updated_by last_active soft_budget_cooldown budget_reset_at'],
+  [SILENT, 'rotation_count key_rotation_at last_rotation_at last_refreshed_at id allow_team_guardrail_config'],
+  ['what was spent before its budget began again is not carried', 'total_spend'],
+  ['write what is needed as labels', 'metadata'],
+  ['aliases are those of models, for all tokens', 'aliases model_id'],
+  ['routing is that of models, for all tokens', 'config router_settings'],
+  ['there are no such permissions', 'permissions'],
+  ['limits of a model are those of models.<id>.rate_limits', 'model_max_budget budget_limits'],
+  ['the cache is that of models', 'allowed_cache_controls'],
+  ['name the token in mcp.servers.<name>.tokens; there are no vector stores here', 'object_permission_id'],
+  ['write the models of the group as models of the token', 'access_group_ids'],
+  ['write them as guards, with when.tokens', 'policies'],
+  ['there are no agents here', 'agent_id'],
+  ['a project here is a team', 'project_id'],
+  ['there is no level above projects', 'organization_id'],
+  ['rotate with gatehouse token rotate', 'auto_rotate rotation_interval'],
+  ['people log in to the console by roles', 'admins members members_with_roles team_member_permissions'],
+  ['people log in to the console by roles', 'default_team_member_models user_role sso_user_id password'],
+  ['a key belongs to one team', 'teams team_id'],
+)

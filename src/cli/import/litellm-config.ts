@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, type Members, membersOf } from './imported.ts'
+import { type Draft, type Members, membersOf, reasons, SILENT } from './imported.ts'
 import { budgetOf } from './limits.ts'
 import { readFallbacks, readGroupAliases } from './litellm-fallbacks.ts'
 import { ANOTHER, bothLimits, readDefaults, readPrices } from './litellm-model.ts'
@@ -31,28 +31,20 @@ const GENERAL: Record<string, string> = {
   store_model_in_db: 'models are in the file; the console edits it',
   key_management_system: 'secrets are variables, or ${file:path}',
 }
-const SETTINGS: Record<string, string> = {
-  drop_params: 'parameters that a provider does not take are listed at each provider; others are refused or passed',
-  cache: 'it is turned on for each model: models.<id>.cache',
-  cache_params: 'it is turned on for each model: models.<id>.cache',
-  callbacks: CALLBACKS,
-  success_callback: CALLBACKS,
-  failure_callback: CALLBACKS,
-  telemetry: 'nothing is reported home',
-  set_verbose: 'set GATEHOUSE_LOG',
-  json_logs: 'logs are JSON where they are not read in a terminal',
-  default_team_settings: CALLBACKS,
-}
-const ROUTER: Record<string, string> = {
-  redis_host: 'set valkey.url',
-  redis_port: 'set valkey.url',
-  redis_password: 'set valkey.url',
-  redis_url: 'set valkey.url',
-  allowed_fails: 'a target that fails is left out by its error rate',
-  cooldown_time: 'a target that fails is left out by its error rate',
-  enable_pre_call_checks: 'it is always so',
-  retry_policy: 'an error says whether it is tried again',
-}
+const SETTINGS = reasons(
+  ['parameters that a provider does not take are listed at each provider; others are refused or passed', 'drop_params'],
+  ['it is turned on for each model: models.<id>.cache', 'cache cache_params'],
+  [CALLBACKS, 'callbacks success_callback failure_callback default_team_settings'],
+  ['nothing is reported home', 'telemetry'],
+  ['set GATEHOUSE_LOG', 'set_verbose'],
+  ['logs are JSON where they are not read in a terminal', 'json_logs'],
+)
+const ROUTER = reasons(
+  ['set valkey.url', 'redis_host redis_port redis_password redis_url'],
+  ['a target that fails is left out by its error rate', 'allowed_fails cooldown_time'],
+  ['it is always so', 'enable_pre_call_checks'],
+  ['an error says whether it is tried again', 'retry_policy'],
+)
 
 /** `Strategies` of LiteLLM to those here; what has none is spread by weights. */
 const STRATEGIES: Record<string, string> = {
@@ -220,14 +212,10 @@ const INFO: Record<string, string> = {
   id: 'a target is named by its provider and model',
   base_model: 'prices are those of the model: gatehouse models import',
 }
-const ENTRY: Record<string, string> = {
-  model_id: '',
-  created_at: '',
-  updated_at: '',
-  created_by: '',
-  updated_by: '',
-  blocked: 'take a target out of service: gatehouse target disable',
-}
+const ENTRY = reasons(
+  [SILENT, 'model_id created_at updated_at created_by updated_by'],
+  ['take a target out of service: gatehouse target disable', 'blocked'],
+)
 
 const NO_FAMILY = ['batch', 'ocr', 'search', 'vector_store']
 const FAMILIES: Record<string, string> = {

@@ -1,7 +1,6 @@
 /** The provider of a deployment of LiteLLM: `litellm_params`. */
-import type { Tree } from '../../config/edit/edit-yaml.ts'
 import type { Draft, Members } from './imported.ts'
-import { addressOf, headersOf, presetKey, secretOf } from './provider-parts.ts'
+import { addressOf, headersOf, optionsOf, presetKey, secretOf } from './provider-parts.ts'
 import { isVendor, vendorTree } from './vendors.ts'
 
 /** LiteLLM derives the provider of a bare name from its list of models. */
@@ -17,7 +16,7 @@ const BARE: readonly [RegExp, string][] = [
 /** Prefixes of the models of Azure and Bedrock that name an API. */
 const ROUTES = /^(converse|invoke|converse_like|responses|chat|global|o_series|gpt5_series)\//
 
-const OPTIONS = {
+const OPTIONS: Record<string, Record<string, string>> = {
   'amazon-bedrock': {
     aws_region_name: 'region',
     aws_access_key_id: 'accessKeyId',
@@ -26,7 +25,7 @@ const OPTIONS = {
   },
   'google-vertex': { vertex_project: 'project', vertex_location: 'location', vertex_credentials: 'credentials' },
   azure: { api_version: 'apiVersion' },
-} as const
+}
 
 /** Reads what says where a deployment is called; undefined: it cannot be, which is reported. */
 export function litellmProvider(draft: Draft, params: Members): { provider: string; model: string } | undefined {
@@ -55,7 +54,10 @@ export function litellmProvider(draft: Draft, params: Members): { provider: stri
   const azure = () => draft.secret('', { path: params.path, name: '', variable: 'AZURE_API_KEY' })
   const known = key ?? presetKey(draft, tree, params.path) ?? (isAzure ? azure() : undefined)
   if (known !== undefined) tree.key = known
-  const options = optionsOf(draft, { params, kind: String(tree.kind ?? ''), vendor })
+  const options = optionsOf(draft, params, {
+    names: OPTIONS[String(tree.kind)],
+    variableOf: (_, to) => `${vendor}_${to}`,
+  })
   if (options) tree.options = options
   const headers = headersOf(draft, params, { members: ['extra_headers', 'headers'], vendor })
   const organization = secretOf(draft, params, { member: 'organization', name: `${vendor}_ORGANIZATION` })
@@ -71,30 +73,4 @@ function vendorOf(written: string, named: string | undefined): { vendor: string 
   if (named !== undefined) return { vendor: named, model: prefix === named ? written.slice(slash + 1) : written }
   if (slash === -1) return { vendor: BARE.find(([pattern]) => pattern.test(written))?.[1], model: written }
   return { vendor: prefix, model: written.slice(slash + 1).replace(ROUTES, '') }
-}
-
-function optionsOf(
-  draft: Draft,
-  { params, kind, vendor }: { params: Members; kind: string; vendor: string },
-): Tree | undefined {
-  if (!Object.hasOwn(OPTIONS, kind)) return undefined
-  const options: Tree = {}
-  for (const [member, to] of Object.entries(OPTIONS[kind as keyof typeof OPTIONS])) {
-    const isPublic = ['region', 'location', 'apiVersion', 'project'].includes(to)
-    const value = isPublic
-      ? plainOf(draft, params, member)
-      : secretOf(draft, params, { member, name: `${vendor}_${to}` })
-    if (value !== undefined) options[to] = value
-  }
-  // Its API of before v1 has the name of the deployment in the path.
-  if (options.apiVersion !== undefined && !/^(v1|preview|latest)$/.test(String(options.apiVersion))) {
-    options.deploymentUrls = true
-  }
-  return Object.keys(options).length === 0 ? undefined : options
-}
-
-function plainOf(draft: Draft, params: Members, member: string): string | undefined {
-  const text = params.text(member)
-  const variable = text === undefined ? undefined : /^os\.environ\/(\w+)$/.exec(text)?.[1]
-  return variable === undefined ? text : draft.secret('', { path: params.at(member), name: '', variable })
 }

@@ -1,55 +1,26 @@
 /** Says why members of One API and New API have no place here. */
+import { reasons, SILENT } from './imported.ts'
 
-const NOTHING = ''
-const TIMES = {
-  created_time: NOTHING,
-  accessed_time: NOTHING,
-  test_time: NOTHING,
-  created_at: NOTHING,
-  updated_at: NOTHING,
-}
-export const CHANNEL: Record<string, string> = {
-  ...TIMES,
-  id: NOTHING,
-  name: NOTHING,
-  response_time: NOTHING,
-  balance: NOTHING,
-  balance_updated_time: NOTHING,
-  used_quota: NOTHING,
-  channel_info: NOTHING,
-  test_model: NOTHING,
-  other_info: NOTHING,
-  remark: NOTHING,
-  tag: NOTHING,
-  auto_ban: 'a target that fails is left out by its error rate',
-  status_code_mapping: 'errors have one form here',
-  other: 'options of a provider: providers.<id>.options',
-  config: 'options of a provider: providers.<id>.options',
-  setting: 'options of a provider: providers.<id>.options',
-  settings: 'options of a provider: providers.<id>.options',
-  param_override: 'set providers.<id>.request_defaults',
-  header_override: 'set providers.<id>.headers',
-  openai_organization: 'set providers.<id>.headers',
-  system_prompt: 'a gateway adds no prompt',
-}
-export const USER: Record<string, string> = {
-  ...TIMES,
-  display_name: NOTHING,
-  request_count: NOTHING,
-  aff_code: NOTHING,
-  aff_count: NOTHING,
-  aff_quota: NOTHING,
-  aff_history: NOTHING,
-  inviter_id: NOTHING,
-  password: 'people log in to the console by roles',
-  access_token: 'make an admin token: gatehouse admin create',
-  role: 'people log in to the console by roles',
-  email: 'people log in to the console by roles',
-  setting: 'settings of a person are not carried',
-}
-export const TOKEN: Record<string, string> = {
-  ...TIMES,
-  group: NOTHING,
-  billing_type: NOTHING,
-  cross_group_retry: 'routing is that of models, for all tokens',
-}
+const TIMES = 'created_time accessed_time test_time created_at updated_at'
+export const CHANNEL = reasons(
+  [SILENT, TIMES],
+  [SILENT, 'id name response_time balance balance_updated_time used_quota channel_info test_model other_info remark'],
+  [SILENT, 'tag'],
+  ['a target that fails is left out by its error rate', 'auto_ban'],
+  ['errors have one form here', 'status_code_mapping'],
+  ['options of a provider: providers.<id>.options', 'other config setting settings'],
+  ['set providers.<id>.request_defaults', 'param_override'],
+  ['set providers.<id>.headers', 'header_override openai_organization'],
+  ['a gateway adds no prompt', 'system_prompt'],
+)
+export const USER = reasons(
+  [SILENT, TIMES],
+  [SILENT, 'display_name request_count aff_code aff_count aff_quota aff_history inviter_id'],
+  ['people log in to the console by roles', 'password role email'],
+  ['make an admin token: gatehouse admin create', 'access_token'],
+  ['settings of a person are not carried', 'setting'],
+)
+export const TOKEN = reasons(
+  [SILENT, `${TIMES} group billing_type`],
+  ['routing is that of models, for all tokens', 'cross_group_retry'],
+)

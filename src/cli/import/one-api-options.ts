@@ -1,26 +1,18 @@
 /** Reads the options of One API and of New API: how much quota a dollar is, the groups of auto, and what is not carried. */
-import { type Draft, membersOf } from './imported.ts'
+import { type Draft, membersOf, reasons } from './imported.ts'
 import type { Row } from './sql-dump.ts'
 
 /** Quota of a dollar where the option QuotaPerUnit is not set, in both. */
 const USUAL_QUOTA = 500_000
 const PRICES = 'prices are those of models, in money: models.<id>.prices, or gatehouse models import'
 const GROUPS = 'a group has no price of its own: write the prices of the models'
-const OPTIONS: Record<string, string> = {
-  ModelRatio: PRICES,
-  ModelPrice: PRICES,
-  CompletionRatio: PRICES,
-  CacheRatio: PRICES,
-  CreateCacheRatio: PRICES,
-  ImageRatio: PRICES,
-  AudioRatio: PRICES,
-  AudioCompletionRatio: PRICES,
-  GroupRatio: GROUPS,
-  GroupGroupRatio: GROUPS,
-  RetryTimes: 'set models.<id>.routing.tries',
-  ModelRequestRateLimitCount: 'set rate_limits of projects and tokens',
-  ModelRequestRateLimitGroup: 'set rate_limits of projects and tokens',
-}
+const OPTIONS = reasons(
+  [PRICES, 'ModelRatio ModelPrice CompletionRatio CacheRatio CreateCacheRatio ImageRatio AudioRatio'],
+  [PRICES, 'AudioCompletionRatio'],
+  [GROUPS, 'GroupRatio GroupGroupRatio'],
+  ['set models.<id>.routing.tries', 'RetryTimes'],
+  ['set rate_limits of projects and tokens', 'ModelRequestRateLimitCount ModelRequestRateLimitGroup'],
+)
 
 type Options = {
   /** How much quota a dollar is. */

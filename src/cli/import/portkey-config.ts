@@ -1,9 +1,9 @@
 /** Reads one gateway config of Portkey: its targets, however they are nested, are those of one model. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, firstOf, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf, reasons, SILENT } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
-import { addressOf, presetKey, secretOf } from './provider-parts.ts'
+import { addressOf, optionsOf, presetKey, secretOf } from './provider-parts.ts'
 import { vendorTree } from './vendors.ts'
 
 type Config = {
@@ -137,7 +137,7 @@ function inlineProvider(draft: Draft, members: Members, vendor: string | undefin
   const key =
     secretOf(draft, members, { member: 'api_key', name: `${vendor}_API_KEY` }) ?? presetKey(draft, tree, members.path)
   if (key !== undefined) tree.key = key
-  const options = optionsOf(draft, members, String(tree.kind ?? ''))
+  const options = optionsOf(draft, members, { names: OPTIONS[String(tree.kind)], variableOf: (member) => member })
   if (options) tree.options = options
   const headers: Tree = {}
   for (const name of ['openai_organization', 'openai_project']) {
@@ -157,19 +157,6 @@ const OPTIONS: Record<string, Record<string, string>> = {
     aws_session_token: 'sessionToken',
   },
   'google-vertex': { vertex_project_id: 'project', vertex_region: 'location' },
-}
-
-function optionsOf(draft: Draft, members: Members, kind: string): Tree | undefined {
-  const options: Tree = {}
-  for (const [member, to] of Object.entries(OPTIONS[kind] ?? {})) {
-    const isSecret = /key|token/i.test(member)
-    const value = isSecret ? secretOf(draft, members, { member, name: member }) : members.text(member)
-    if (value !== undefined) options[to] = value
-  }
-  if (options.apiVersion !== undefined && !/^(v1|preview|latest)$/.test(String(options.apiVersion))) {
-    options.deploymentUrls = true
-  }
-  return Object.keys(options).length === 0 ? undefined : options
 }
 
 /** `max_age` is in seconds. */
@@ -208,24 +195,18 @@ function readRetry(draft: Draft, root: Members, model: string): undefined {
 }
 
 const GUARDRAILS = 'write them as guards'
-const TARGET: Record<string, string> = {
-  // Of the `conf.json` of a gateway.
-  plugins_enabled: GUARDRAILS,
-  credentials: 'they are those of plugins',
-  admin_token: 'make an admin token: gatehouse admin create',
-  weight: '',
-  strict_open_ai_compliance: '',
-  retry: 'retries are those of the model: routing.tries',
-  cache: 'the cache is that of the model',
-  on_status_codes: 'an error says whether the next target is tried',
-  input_guardrails: GUARDRAILS,
-  output_guardrails: GUARDRAILS,
-  before_request_hooks: GUARDRAILS,
-  after_request_hooks: GUARDRAILS,
-  forward_headers: 'headers of clients are not forwarded; set providers.<id>.headers',
-  metadata: 'clients send x-gatehouse-tags',
-  vertex_service_account_json: 'write it to a file: providers.<id>.options.credentials',
-}
+const TARGET = reasons(
+  [GUARDRAILS, 'plugins_enabled input_guardrails output_guardrails before_request_hooks after_request_hooks'],
+  ['they are those of plugins', 'credentials'],
+  ['make an admin token: gatehouse admin create', 'admin_token'],
+  [SILENT, 'weight strict_open_ai_compliance'],
+  ['retries are those of the model: routing.tries', 'retry'],
+  ['the cache is that of the model', 'cache'],
+  ['an error says whether the next target is tried', 'on_status_codes'],
+  ['headers of clients are not forwarded; set providers.<id>.headers', 'forward_headers'],
+  ['clients send x-gatehouse-tags', 'metadata'],
+  ['write it to a file: providers.<id>.options.credentials', 'vertex_service_account_json'],
+)
 const PARAMS: Record<string, string> = Object.fromEntries(
   ['temperature', 'top_p', 'max_tokens', 'frequency_penalty', 'presence_penalty'].map((name) => [
     name,

@@ -4,7 +4,7 @@
  */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, type Members, membersOf } from './imported.ts'
+import { type Draft, jsonIn, type Members, membersOf, reasons, SILENT } from './imported.ts'
 import { rateOf } from './limits.ts'
 import { modelId } from './model-targets.ts'
 import { readPortkeyConfig as readConfig } from './portkey-config.ts'
@@ -132,19 +132,11 @@ function readConfigRow(draft: Draft, row: Row, known: Map<string, string>): unde
   const slug = String(row.slug ?? row.id ?? row.name ?? '?').slice(0, 80)
   const path = `${CONFIGS}[${slug}]`
   if (row.status !== undefined && row.status !== 'active') return draft.dropped(path, `its status is ${row.status}`)
-  const given = typeof row.config === 'string' ? parsed(row.config) : row.config
+  const given = typeof row.config === 'string' ? jsonIn(row.config) : row.config
   if (!isRecord(given)) {
     return draft.dropped(path, 'the list of configs has no contents; add those of /configs/<slug> as the member config')
   }
   readConfig(draft, { tree: given, path, id: slug, known })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Portkey shows neither a key nor its hash, so a token cannot have it: the command that makes one is in the line. */
@@ -167,18 +159,9 @@ function readApiKey(draft: Draft, row: Row): void {
   )
 }
 
-const NOTHING = ''
-const PROVIDER: Record<string, string> = {
-  note: NOTHING,
-  description: NOTHING,
-  created_at: NOTHING,
-  last_updated_at: NOTHING,
-  reset_usage: NOTHING,
-  owner_id: NOTHING,
-  type: NOTHING,
-  organisation_id: NOTHING,
-  workspace_id: NOTHING,
-  usage_limits: 'budgets are those of callers: gatehouse project create --budget',
-  expires_at: 'a provider has no end; take its key out of the file then',
-  workspaces: 'tokens name the models that they may use',
-}
+const PROVIDER = reasons(
+  [SILENT, 'note description created_at last_updated_at reset_usage owner_id type organisation_id workspace_id'],
+  ['budgets are those of callers: gatehouse project create --budget', 'usage_limits'],
+  ['a provider has no end; take its key out of the file then', 'expires_at'],
+  ['tokens name the models that they may use', 'workspaces'],
+)

@@ -63,6 +63,32 @@ export function headersOf(
   return Object.keys(headers).length === 0 ? undefined : headers
 }
 
+/** Options that are not secret. */
+const PLAIN = ['apiVersion', 'region', 'project', 'location']
+
+/** `names`: of the options by their names in the source. `variableOf`: the variable of a secret that is written in plain. */
+export function optionsOf(
+  draft: Draft,
+  members: Members,
+  {
+    names = {},
+    variableOf,
+  }: { names: Record<string, string> | undefined; variableOf(member: string, to: string): string },
+): Tree | undefined {
+  const options: Tree = {}
+  for (const [member, to] of Object.entries(names)) {
+    const text = PLAIN.includes(to) ? members.text(member) : undefined
+    const isPlain = text !== undefined && variableIn(text) === undefined
+    const value = isPlain ? text : secretOf(draft, members, { member, name: variableOf(member, to) })
+    if (value !== undefined) options[to] = value
+  }
+  // Its API of before v1 has the name of the deployment in the path.
+  if (options.apiVersion !== undefined && !/^(v1|preview|latest)$/.test(String(options.apiVersion))) {
+    options.deploymentUrls = true
+  }
+  return Object.keys(options).length === 0 ? undefined : options
+}
+
 /** The variable that a preset reads where the source names no key; undefined: it needs none, or is called elsewhere. */
 export function presetKey(draft: Draft, { preset, base_url }: Tree, path: string): string | undefined {
   const row = typeof preset === 'string' ? PRESETS[preset] : undefined

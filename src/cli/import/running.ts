@@ -223,33 +223,11 @@ function withoutMasks(row: Row): Row {
 
 /** The columns of the tables; an answer has computed members besides. */
 const COLUMNS = [
-  ...[
-    'token',
-    'key_alias',
-    'key_name',
-    'team_id',
-    'team_alias',
-    'user_id',
-    'user_alias',
-    'user_email',
-    'expires',
-    'blocked',
-  ],
-  ...['spend', 'models', 'rpm_limit', 'tpm_limit', 'tpd_limit', 'max_parallel_requests', 'max_budget', 'soft_budget'],
-  ...[
-    'budget_duration',
-    'budget_reset_at',
-    'budget_id',
-    'allowed_routes',
-    'aliases',
-    'config',
-    'permissions',
-    'metadata',
-    'model_max_budget',
-  ],
-  ...['organization_id', 'object_permission_id', 'router_settings', 'access_group_ids', 'policies'],
-  ...['budget_limits', 'tags', 'guardrails', 'prompts', 'rotation_interval', 'auto_rotate'],
-]
+  'token key_alias key_name team_id team_alias user_id user_alias user_email expires blocked spend models rpm_limit',
+  'tpm_limit tpd_limit max_parallel_requests max_budget soft_budget budget_duration budget_reset_at budget_id',
+  'allowed_routes aliases config permissions metadata model_max_budget organization_id object_permission_id',
+  'router_settings access_group_ids policies budget_limits tags guardrails prompts rotation_interval auto_rotate',
+].flatMap((names) => names.split(' '))
 
 const accountOf = (row: Row): Row => Object.fromEntries(Object.entries(row).filter(([name]) => COLUMNS.includes(name)))
 

@@ -9,45 +9,33 @@ type VendorRow = {
   path?: string
 }
 
+const ROWS: readonly [names: string, row: VendorRow][] = [
+  ['text-completion-openai', { preset: 'openai' }],
+  ['azure azure_text azure-openai', { kind: 'azure', path: '/openai' }],
+  ['bedrock bedrock_converse', { kind: 'amazon-bedrock' }],
+  ['vertex_ai vertex_ai_beta vertex-ai vertex', { kind: 'google-vertex' }],
+  ['google google-ai', { preset: 'gemini' }],
+  ['mistral-ai', { preset: 'mistral' }],
+  ['x-ai', { preset: 'xai' }],
+  ['together_ai together-ai', { preset: 'together' }],
+  ['fireworks_ai fireworks-ai', { preset: 'fireworks' }],
+  ['perplexity-ai', { preset: 'perplexity' }],
+  ['nvidia_nim', { preset: 'nvidia' }],
+  ['dashscope', { preset: 'alibaba' }],
+  ['cohere_chat', { preset: 'cohere' }],
+  ['jina_ai', { preset: 'jina' }],
+  ['fal_ai', { preset: 'fal' }],
+  ['novita-ai', { preset: 'novita' }],
+  ['ollama ollama_chat', { preset: 'ollama', path: '/v1' }],
+  ['hosted_vllm vllm', { preset: 'vllm' }],
+  ['z-ai', { preset: 'zai' }],
+  ['lm_studio', { preset: 'lmstudio' }],
+  ['sgl siliconflow custom_openai openai_like litellm_proxy', { kind: 'chatcompat' }],
+]
 /** Names of presets are their own. */
-const NAMES: Record<string, VendorRow> = {
-  'text-completion-openai': { preset: 'openai' },
-  azure: { kind: 'azure', path: '/openai' },
-  azure_text: { kind: 'azure', path: '/openai' },
-  'azure-openai': { kind: 'azure', path: '/openai' },
-  bedrock: { kind: 'amazon-bedrock' },
-  bedrock_converse: { kind: 'amazon-bedrock' },
-  vertex_ai: { kind: 'google-vertex' },
-  vertex_ai_beta: { kind: 'google-vertex' },
-  'vertex-ai': { kind: 'google-vertex' },
-  vertex: { kind: 'google-vertex' },
-  google: { preset: 'gemini' },
-  'google-ai': { preset: 'gemini' },
-  'mistral-ai': { preset: 'mistral' },
-  'x-ai': { preset: 'xai' },
-  together_ai: { preset: 'together' },
-  'together-ai': { preset: 'together' },
-  fireworks_ai: { preset: 'fireworks' },
-  'fireworks-ai': { preset: 'fireworks' },
-  'perplexity-ai': { preset: 'perplexity' },
-  nvidia_nim: { preset: 'nvidia' },
-  dashscope: { preset: 'alibaba' },
-  cohere_chat: { preset: 'cohere' },
-  jina_ai: { preset: 'jina' },
-  fal_ai: { preset: 'fal' },
-  'novita-ai': { preset: 'novita' },
-  ollama: { preset: 'ollama', path: '/v1' },
-  ollama_chat: { preset: 'ollama', path: '/v1' },
-  hosted_vllm: { preset: 'vllm' },
-  vllm: { preset: 'vllm' },
-  sgl: { kind: 'chatcompat' },
-  'z-ai': { preset: 'zai' },
-  lm_studio: { preset: 'lmstudio' },
-  siliconflow: { kind: 'chatcompat' },
-  custom_openai: { kind: 'chatcompat' },
-  openai_like: { kind: 'chatcompat' },
-  litellm_proxy: { kind: 'chatcompat' },
-}
+const NAMES: Record<string, VendorRow> = Object.fromEntries(
+  ROWS.flatMap(([names, row]) => names.split(' ').map((name) => [name, row])),
+)
 
 /** `base_url`: as the source has it. Undefined: the name is not known, and there is no address to call. */
 export function vendorTree(name: string, base_url: string | undefined): Tree | undefined {
