@@ -8,6 +8,7 @@ import type { Build } from '../kit/build-info.ts'
 import { vendoredPath } from '../kit/resources.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
+import { text, titled } from '../spec/fields.ts'
 import type { Operation } from '../spec/operation.ts'
 import { type Endpoint, homePage, referencePage } from './page-text.ts'
 
@@ -63,39 +64,28 @@ async function scalarScript({ request }: Context): Promise<Response> {
   return new Response(await readFile(file), { headers })
 }
 
-const About = Type.Object(
-  {
-    name: Type.Literal('Gatehouse'),
-    version: Type.String(),
-    docs: Type.String({ description: 'Where the API reference is.' }),
-    manual: Type.String({ description: 'Where the manual is.' }),
-    openapi: Type.String({ description: 'Where this document is.' }),
-    endpoints: Type.Array(Type.String()),
-  },
-  { title: 'About' },
-)
-const Health = Type.Object(
-  {
-    status: Type.Literal('ok'),
-    version: Type.String(),
-    commit: Type.Optional(
-      Type.String({ description: 'The commit of this build, where it was built from a git repository.' }),
-    ),
-    date: Type.Optional(Type.String({ description: 'The day of that commit in UTC.' })),
-  },
-  { title: 'Health' },
-)
-const TaskHealth = Type.Object(
-  {
-    unfinished: Type.Integer({ description: 'Tasks that have not ended.' }),
-    oldest_seconds: Type.Number({ description: 'Since the oldest of them was accepted.' }),
-    lag_seconds: Type.Number({ description: 'By which the most overdue step is late.' }),
-  },
-  { title: 'TaskHealth' },
-)
+const About = titled('About', {
+  name: Type.Literal('Gatehouse'),
+  version: Type.String(),
+  docs: Type.String({ description: 'Where the API reference is.' }),
+  manual: Type.String({ description: 'Where the manual is.' }),
+  openapi: Type.String({ description: 'Where this document is.' }),
+  endpoints: Type.Array(Type.String()),
+})
+const Health = titled('Health', {
+  status: Type.Literal('ok'),
+  version: Type.String(),
+  commit: text('The commit of this build, where it was built from a git repository.'),
+  date: text('The day of that commit in UTC.'),
+})
+const TaskHealth = titled('TaskHealth', {
+  unfinished: Type.Integer({ description: 'Tasks that have not ended.' }),
+  oldest_seconds: Type.Number({ description: 'Since the oldest of them was accepted.' }),
+  lag_seconds: Type.Number({ description: 'By which the most overdue step is late.' }),
+})
 type TaskHealth = Type.Static<typeof TaskHealth>
-const Ready = Type.Object({ status: Type.Literal('ready'), tasks: Type.Optional(TaskHealth) }, { title: 'Ready' })
-const NotReady = Type.Object({ status: Type.Literal('not ready'), reason: Type.String() }, { title: 'NotReady' })
+const Ready = titled('Ready', { status: Type.Literal('ready'), tasks: Type.Optional(TaskHealth) })
+const NotReady = titled('NotReady', { status: Type.Literal('not ready'), reason: Type.String() })
 
 const DOCUMENT = {
   summary: 'This document',

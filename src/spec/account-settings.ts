@@ -4,16 +4,17 @@
  */
 import Type, { type Static, type TSchema } from 'typebox'
 import { CallFamily } from './endpoint-family.ts'
+import { closedObject, orNull } from './fields.ts'
 import { Budget, RateLimits } from './rate-limit.ts'
 
 /** With the keys in its type. */
 const Limits = Type.Unsafe<RateLimits>(RateLimits)
 
 /** What is limited for each end user of a token, or of a project. */
-export const EndUserLimits = Type.Object(
-  { rate_limits: Type.Optional(Limits), budgets: Type.Optional(Type.Array(Budget)) },
-  { additionalProperties: false, title: 'EndUserLimits' },
-)
+export const EndUserLimits = closedObject('EndUserLimits', {
+  rate_limits: Type.Optional(Limits),
+  budgets: Type.Optional(Type.Array(Budget)),
+})
 export type EndUserLimits = Static<typeof EndUserLimits>
 
 const closed = { additionalProperties: false } as const
@@ -37,14 +38,12 @@ type Row = {
 
 const labels = Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' })
 const models = Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' })
-const families = Type.Union([Type.Array(CallFamily), Type.Null()], { description: 'null is every family.' })
-const allowed_addresses = Type.Union([Type.Array(Type.String()), Type.Null()], {
-  description: 'CIDR ranges of client addresses; null is every address.',
-})
+const families = orNull(Type.Array(CallFamily), 'null is every family.')
+const allowed_addresses = orNull(Type.Array(Type.String()), 'CIDR ranges of client addresses; null is every address.')
 const guards = Type.Array(Type.String(), {
   description: 'Names of guards that check its calls, besides those of the model and of its project.',
 })
-const expires_at = Type.Union([Type.Integer(), Type.Null()])
+const expires_at = orNull(Type.Integer())
 
 /** Times are unix seconds. */
 export const ACCOUNT_SETTINGS = {

@@ -1,5 +1,6 @@
 /** The audit log: who changed what, from where, when, before and after. Never a secret. */
 import Type from 'typebox'
+import { orNull, titled } from './fields.ts'
 
 /** Who makes a change: for the audit log. */
 export type AuditOrigin = {
@@ -27,24 +28,21 @@ export type AuditEvent = {
 
 export type AuditDraft = AuditOrigin & AuditEvent & { at_ms: number }
 
-const text = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+const text = (description: string) => orNull(Type.String(), description)
 
-export const AuditRow = Type.Object(
-  {
-    sequence: Type.Integer({ description: 'From 1, without gaps.' }),
-    at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
-    actor: Type.String({ description: 'Such as `admin:adm_...`, `environment`, `cli:<user>` or `gateway`.' }),
-    action: Type.String({ description: 'Such as `token.create`.' }),
-    object_type: Type.String(),
-    object_id: Type.String(),
-    project_id: text('The project that the object belongs to.'),
-    address: text('The address of the client.'),
-    request_id: text('Of the request that made the change.'),
-    before: Type.Unknown({ description: 'The members that changed, as they were; null: it did not exist.' }),
-    after: Type.Unknown({ description: 'The same, as they are now; null: it is gone.' }),
-    previous_hash: Type.String({ description: 'The hash of the row before.' }),
-    hash: Type.String({ description: 'SHA-256 of this row and of previous_hash.' }),
-  },
-  { title: 'AuditRow' },
-)
+export const AuditRow = titled('AuditRow', {
+  sequence: Type.Integer({ description: 'From 1, without gaps.' }),
+  at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
+  actor: Type.String({ description: 'Such as `admin:adm_...`, `environment`, `cli:<user>` or `gateway`.' }),
+  action: Type.String({ description: 'Such as `token.create`.' }),
+  object_type: Type.String(),
+  object_id: Type.String(),
+  project_id: text('The project that the object belongs to.'),
+  address: text('The address of the client.'),
+  request_id: text('Of the request that made the change.'),
+  before: Type.Unknown({ description: 'The members that changed, as they were; null: it did not exist.' }),
+  after: Type.Unknown({ description: 'The same, as they are now; null: it is gone.' }),
+  previous_hash: Type.String({ description: 'The hash of the row before.' }),
+  hash: Type.String({ description: 'SHA-256 of this row and of previous_hash.' }),
+})
 export type AuditRow = Type.Static<typeof AuditRow>

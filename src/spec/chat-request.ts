@@ -4,7 +4,7 @@
  * removed before this schema is applied; unknown top-level fields are ignored.
  */
 import Type from 'typebox'
-import { flag, integer, list, number, oneOf, text } from './fields.ts'
+import { flag, integer, list, number, oneOf, orNull, text, titled } from './fields.ts'
 import { Message } from './message.ts'
 
 const FunctionTool = Type.Object({
@@ -13,7 +13,7 @@ const FunctionTool = Type.Object({
     name: Type.String({ minLength: 1 }),
     description: Type.Optional(Type.String()),
     parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+    strict: Type.Optional(orNull(Type.Boolean())),
   }),
 })
 export type FunctionTool = Type.Static<typeof FunctionTool>
@@ -64,7 +64,7 @@ const ResponseFormat = Type.Union(
         name: Type.String(),
         description: Type.Optional(Type.String()),
         schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-        strict: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+        strict: Type.Optional(orNull(Type.Boolean())),
       }),
     }),
   ],
@@ -86,106 +86,103 @@ const WebSearch = Type.Object(
 
 const FORWARDED = 'Forwarded to providers that support it.'
 
-export const ChatRequest = Type.Object(
-  {
-    model: Type.String({ minLength: 1, description: 'Model id, with or without the provider prefix.' }),
-    messages: Type.Array(Message, { minItems: 1, description: 'At least one message.' }),
-    frequency_penalty: number({ minimum: -2, maximum: 2 }, 'Above 0, tokens that occurred often become less likely.'),
-    presence_penalty: number({ minimum: -2, maximum: 2 }, 'Above 0, tokens that occurred become less likely.'),
-    temperature: number({ minimum: 0, maximum: 2 }, 'Higher is more random.'),
-    top_p: number({ minimum: 0, maximum: 1 }, 'Nucleus sampling.'),
-    max_tokens: integer({ minimum: 1 }, 'The maximum depends on the model.'),
-    stream: flag({ default: false }, 'Whether the response is an event stream.'),
-    // Extra fields of some models (2.3).
-    repetition_penalty: number({ minimum: 0 }, '1.0 means no penalty. Of models with this field.'),
-    thinking_enabled: flag(
-      { default: false },
-      'Turns reasoning on; it arrives in `reasoning_content`. Of models with this field.',
+export const ChatRequest = titled('ChatRequest', {
+  model: Type.String({ minLength: 1, description: 'Model id, with or without the provider prefix.' }),
+  messages: Type.Array(Message, { minItems: 1, description: 'At least one message.' }),
+  frequency_penalty: number({ minimum: -2, maximum: 2 }, 'Above 0, tokens that occurred often become less likely.'),
+  presence_penalty: number({ minimum: -2, maximum: 2 }, 'Above 0, tokens that occurred become less likely.'),
+  temperature: number({ minimum: 0, maximum: 2 }, 'Higher is more random.'),
+  top_p: number({ minimum: 0, maximum: 1 }, 'Nucleus sampling.'),
+  max_tokens: integer({ minimum: 1 }, 'The maximum depends on the model.'),
+  stream: flag({ default: false }, 'Whether the response is an event stream.'),
+  // Extra fields of some models (2.3).
+  repetition_penalty: number({ minimum: 0 }, '1.0 means no penalty. Of models with this field.'),
+  thinking_enabled: flag(
+    { default: false },
+    'Turns reasoning on; it arrives in `reasoning_content`. Of models with this field.',
+  ),
+  web_search: Type.Optional(WebSearch),
+  // Fields that clients send in addition to the specification's.
+  max_completion_tokens: integer({ minimum: 1 }, 'A synonym of `max_tokens` that takes precedence.'),
+  stream_options: Type.Optional(
+    Type.Object(
+      {
+        include_usage: Type.Optional(orNull(Type.Boolean())),
+        include_obfuscation: Type.Optional(orNull(Type.Boolean())),
+      },
+      { description: '`{"include_usage": true}` adds the usage to a stream.' },
     ),
-    web_search: Type.Optional(WebSearch),
-    // Fields that clients send in addition to the specification's.
-    max_completion_tokens: integer({ minimum: 1 }, 'A synonym of `max_tokens` that takes precedence.'),
-    stream_options: Type.Optional(
-      Type.Object(
-        {
-          include_usage: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
-          include_obfuscation: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
-        },
-        { description: '`{"include_usage": true}` adds the usage to a stream.' },
-      ),
+  ),
+  usage: Type.Optional(
+    Type.Object(
+      { include: Type.Optional(orNull(Type.Boolean())) },
+      {
+        description: '`{"include": true}` adds `cost` to the usage, and the usage to a stream. Not forwarded.',
+      },
     ),
-    usage: Type.Optional(
-      Type.Object(
-        { include: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])) },
-        {
-          description: '`{"include": true}` adds `cost` to the usage, and the usage to a stream. Not forwarded.',
-        },
-      ),
-    ),
-    tools: list(
-      Type.Union([FunctionTool, CustomTool]),
-      'Functions and custom tools that the model may call; also `mcp`, as in `/v1/responses`.',
-    ),
-    tool_choice: Type.Optional(ToolChoice),
-    parallel_tool_calls: flag('Whether a response may have several tool calls.'),
-    response_format: Type.Optional(ResponseFormat),
-    n: integer({ minimum: 1, maximum: 128 }, 'Number of choices. Default 1.'),
-    stop: Type.Optional(
-      Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })], {
-        description: 'Stop sequences, at most four.',
-      }),
-    ),
-    seed: integer('Makes sampling repeatable, as far as the provider can.'),
-    logprobs: flag('Return the log probabilities of tokens.'),
-    top_logprobs: integer({ minimum: 0, maximum: 20 }, 'Alternatives at each token, with `logprobs`.'),
-    logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number(), { description: 'Bias by token number.' })),
-    reasoning_effort: oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'], FORWARDED),
-    reasoning_budget: integer(
-      { minimum: -1 },
-      'Token budget for reasoning; 0 turns reasoning off, -1 lets the model decide.',
-    ),
-    reasoning_summary: oneOf(
-      ['auto', 'concise', 'detailed'],
-      'Length of the summary, where the provider shows only a summary of the reasoning.',
-    ),
-    top_k: integer({ minimum: 0 }, 'Sample only from the `top_k` most likely tokens.'),
-    verbosity: text(FORWARDED),
-    user: text(FORWARDED),
-    safety_identifier: text(FORWARDED),
-    metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: FORWARDED })),
-    store: flag(FORWARDED),
-    service_tier: text(FORWARDED),
-    prediction: Type.Optional(Type.Unknown({ description: FORWARDED })),
-    prompt_cache_key: text(FORWARDED),
-    prompt_cache_options: Type.Optional(Type.Unknown({ description: FORWARDED })),
-    modalities: list(
-      Type.String(),
-      '`text`, and `audio` for a spoken answer: `audio` of the message, with its `transcript`.',
-    ),
-    audio: Type.Optional(
-      Type.Unknown({ description: '`voice` and `format` of it: `wav`, `mp3`, ...; streamed `pcm16`.' }),
-    ),
-    web_search_options: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), {
-        description: 'Web search as the openai libraries request it, on models with `web_search`.',
-      }),
-    ),
-    functions: list(
-      Type.Object({
-        name: Type.String({ minLength: 1 }),
-        description: Type.Optional(Type.String()),
-        parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-      }),
-      'The older form of `tools`.',
-    ),
-    function_call: Type.Optional(
-      Type.Union([Type.Enum(['none', 'auto']), Type.Object({ name: Type.String() })], {
-        description: 'The older form of `tool_choice`.',
-      }),
-    ),
-  },
-  { title: 'ChatRequest' },
-)
+  ),
+  tools: list(
+    Type.Union([FunctionTool, CustomTool]),
+    'Functions and custom tools that the model may call; also `mcp`, as in `/v1/responses`.',
+  ),
+  tool_choice: Type.Optional(ToolChoice),
+  parallel_tool_calls: flag('Whether a response may have several tool calls.'),
+  response_format: Type.Optional(ResponseFormat),
+  n: integer({ minimum: 1, maximum: 128 }, 'Number of choices. Default 1.'),
+  stop: Type.Optional(
+    Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: 4 })], {
+      description: 'Stop sequences, at most four.',
+    }),
+  ),
+  seed: integer('Makes sampling repeatable, as far as the provider can.'),
+  logprobs: flag('Return the log probabilities of tokens.'),
+  top_logprobs: integer({ minimum: 0, maximum: 20 }, 'Alternatives at each token, with `logprobs`.'),
+  logit_bias: Type.Optional(Type.Record(Type.String(), Type.Number(), { description: 'Bias by token number.' })),
+  reasoning_effort: oneOf(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'], FORWARDED),
+  reasoning_budget: integer(
+    { minimum: -1 },
+    'Token budget for reasoning; 0 turns reasoning off, -1 lets the model decide.',
+  ),
+  reasoning_summary: oneOf(
+    ['auto', 'concise', 'detailed'],
+    'Length of the summary, where the provider shows only a summary of the reasoning.',
+  ),
+  top_k: integer({ minimum: 0 }, 'Sample only from the `top_k` most likely tokens.'),
+  verbosity: text(FORWARDED),
+  user: text(FORWARDED),
+  safety_identifier: text(FORWARDED),
+  metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: FORWARDED })),
+  store: flag(FORWARDED),
+  service_tier: text(FORWARDED),
+  prediction: Type.Optional(Type.Unknown({ description: FORWARDED })),
+  prompt_cache_key: text(FORWARDED),
+  prompt_cache_options: Type.Optional(Type.Unknown({ description: FORWARDED })),
+  modalities: list(
+    Type.String(),
+    '`text`, and `audio` for a spoken answer: `audio` of the message, with its `transcript`.',
+  ),
+  audio: Type.Optional(
+    Type.Unknown({ description: '`voice` and `format` of it: `wav`, `mp3`, ...; streamed `pcm16`.' }),
+  ),
+  web_search_options: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Web search as the openai libraries request it, on models with `web_search`.',
+    }),
+  ),
+  functions: list(
+    Type.Object({
+      name: Type.String({ minLength: 1 }),
+      description: Type.Optional(Type.String()),
+      parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    }),
+    'The older form of `tools`.',
+  ),
+  function_call: Type.Optional(
+    Type.Union([Type.Enum(['none', 'auto']), Type.Object({ name: Type.String() })], {
+      description: 'The older form of `tool_choice`.',
+    }),
+  ),
+})
 export type ChatRequest = Type.Static<typeof ChatRequest>
 
 /** Fields that only some models support: their configuration lists them. */

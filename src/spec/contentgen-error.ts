@@ -1,6 +1,7 @@
 /** The error format of the contentgen API: a numeric code, a status name, and details of known types. */
 import Type from 'typebox'
 import type { GatewayError } from './error.ts'
+import { titled } from './fields.ts'
 
 const WORD_OF_STATUS: Record<number, string> = {
   400: 'INVALID_ARGUMENT',
@@ -47,15 +48,12 @@ export function contentgenErrorBody(error: GatewayError): ContentgenError {
   return { error: { code: error.status, message: error.message, status, details } }
 }
 
-export const ContentgenError = Type.Object(
-  {
-    error: Type.Object({
-      code: Type.Integer({ description: 'The HTTP status.' }),
-      message: Type.String(),
-      status: Type.String({ description: 'Such as `INVALID_ARGUMENT`.' }),
-      details: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-    }),
-  },
-  { title: 'ContentgenError' },
-)
+export const ContentgenError = titled('ContentgenError', {
+  error: Type.Object({
+    code: Type.Integer({ description: 'The HTTP status.' }),
+    message: Type.String(),
+    status: Type.String({ description: 'Such as `INVALID_ARGUMENT`.' }),
+    details: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+  }),
+})
 export type ContentgenError = Type.Static<typeof ContentgenError>

@@ -1,5 +1,6 @@
 /** Every error that the gateway returns, in one table, and the error format for clients. */
 import Type from 'typebox'
+import { orNull, titled } from './fields.ts'
 import type { FailCode } from './task.ts'
 
 type ErrorRow = { status: number; type: string; when: string }
@@ -189,18 +190,15 @@ export class GatewayError extends Error {
   }
 }
 
-export const ErrorBody = Type.Object(
-  {
-    error: Type.Object({
-      message: Type.String(),
-      type: Type.String(),
-      param: Type.Union([Type.String(), Type.Null()]),
-      code: Type.Union([Type.String(), Type.Null()]),
-      replaced_by: Type.Optional(Type.String()),
-    }),
-  },
-  { title: 'Error' },
-)
+export const ErrorBody = titled('Error', {
+  error: Type.Object({
+    message: Type.String(),
+    type: Type.String(),
+    param: orNull(Type.String()),
+    code: orNull(Type.String()),
+    replaced_by: Type.Optional(Type.String()),
+  }),
+})
 export type ErrorBody = Type.Static<typeof ErrorBody>
 
 export function errorBody(error: GatewayError): ErrorBody {

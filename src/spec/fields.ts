@@ -1,4 +1,4 @@
-/** Optional members of requests, of responses and of the configuration: each has a description. */
+/** Members of requests, of responses and of the configuration. Optional ones have a description. */
 import Type, {
   type TArrayOptions,
   type TNumberOptions,
@@ -34,3 +34,12 @@ export const list = <Item extends TSchema>(item: Item, ...given: Given<TArrayOpt
 /** A mapping with these members and no others. */
 export const section = <Members extends TProperties>(members: Members, description?: string) =>
   Type.Object(members, { ...closed, ...(description !== undefined && { description }) })
+
+export const titled = <Members extends TProperties>(title: string, members: Members) => Type.Object(members, { title })
+
+/** As `titled`, without other members. */
+export const closedObject = <Members extends TProperties>(title: string, members: Members) =>
+  Type.Object(members, { ...closed, title })
+
+export const orNull = <T extends TSchema>(schema: T, description?: string) =>
+  Type.Union([schema, Type.Null()], description === undefined ? {} : { description })

@@ -3,7 +3,7 @@
  * today.
  */
 import Type from 'typebox'
-import { flag, list } from './fields.ts'
+import { flag, integer, list, text, titled } from './fields.ts'
 
 /** One piece of reasoning. The member that holds the provider's signature is not part of the schema. */
 export const Reasoning = Type.Object({ text: Type.Optional(Type.String()) })
@@ -15,15 +15,12 @@ export const GeneratedImage = Type.Object({
 })
 
 /** Audio that a model spoke. */
-export const GeneratedAudio = Type.Object(
-  {
-    id: Type.Optional(Type.String({ description: 'By which a later request refers to it.' })),
-    data: Type.Optional(Type.String({ description: 'Base64, in the format that was asked for.' })),
-    transcript: Type.Optional(Type.String()),
-    expires_at: Type.Optional(Type.Integer({ description: 'Unix seconds.' })),
-  },
-  { title: 'GeneratedAudio' },
-)
+export const GeneratedAudio = titled('GeneratedAudio', {
+  id: text('By which a later request refers to it.'),
+  data: text('Base64, in the format that was asked for.'),
+  transcript: Type.Optional(Type.String()),
+  expires_at: integer('Unix seconds.'),
+})
 export type GeneratedAudio = Type.Static<typeof GeneratedAudio>
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const
@@ -62,30 +59,27 @@ export const RequestCustomCall = Type.Object({
   custom: Type.Object({ name: Type.String(), input: Type.String() }),
 })
 
-export const Message = Type.Object(
-  {
-    role: Type.Enum([...ROLES], { description: '`developer` is treated as `system`.' }),
-    content: Type.Optional(
-      Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()], {
-        description: 'Required; of the assistant it may be null, or absent beside `tool_calls` and the like.',
-      }),
-    ),
-    name: Type.Optional(Type.String()),
-    tool_calls: Type.Optional(Type.Array(Type.Union([RequestFunctionCall, RequestCustomCall]))),
-    tool_call_id: Type.Optional(Type.String()),
-    reasoning_content: Type.Optional(Type.String()),
-    reasoning_details: list(
-      Reasoning,
-      'The same piece by piece. Return each piece with all its members, as you received it.',
-    ),
-    is_error: flag('Of a tool: its content says what went wrong.'),
-    images: list(GeneratedImage, 'Of the assistant: images that it made.'),
-    audio: Type.Optional(
-      Type.Object({ id: Type.Optional(Type.String()) }, { description: 'Of the assistant: audio that it spoke.' }),
-    ),
-    refusal: Type.Optional(Type.String()),
-    function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
-  },
-  { title: 'Message' },
-)
+export const Message = titled('Message', {
+  role: Type.Enum([...ROLES], { description: '`developer` is treated as `system`.' }),
+  content: Type.Optional(
+    Type.Union([Type.String(), Type.Array(ContentPart), Type.Null()], {
+      description: 'Required; of the assistant it may be null, or absent beside `tool_calls` and the like.',
+    }),
+  ),
+  name: Type.Optional(Type.String()),
+  tool_calls: Type.Optional(Type.Array(Type.Union([RequestFunctionCall, RequestCustomCall]))),
+  tool_call_id: Type.Optional(Type.String()),
+  reasoning_content: Type.Optional(Type.String()),
+  reasoning_details: list(
+    Reasoning,
+    'The same piece by piece. Return each piece with all its members, as you received it.',
+  ),
+  is_error: flag('Of a tool: its content says what went wrong.'),
+  images: list(GeneratedImage, 'Of the assistant: images that it made.'),
+  audio: Type.Optional(
+    Type.Object({ id: Type.Optional(Type.String()) }, { description: 'Of the assistant: audio that it spoke.' }),
+  ),
+  refusal: Type.Optional(Type.String()),
+  function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
+})
 export type Message = Type.Static<typeof Message>

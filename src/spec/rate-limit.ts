@@ -1,6 +1,6 @@
 /** The names of rate limits and budgets: the same in the configuration, on the command line, in the store and in the API. */
 import Type from 'typebox'
-import { flag, integer, list, text } from './fields.ts'
+import { closedObject, flag, integer, list, text } from './fields.ts'
 import { MAX_AMOUNT } from './price.ts'
 
 /** What a rate limit counts in a window. `tokens` is input and output together. */
@@ -47,21 +47,18 @@ export const RateLimits = Type.Object(
 export const BUDGET_WINDOWS = ['day', 'week', 'month', 'total'] as const
 export type BudgetWindow = (typeof BUDGET_WINDOWS)[number]
 
-export const Budget = Type.Object(
-  {
-    amount: Type.Number({ minimum: 0, maximum: MAX_AMOUNT, description: 'In the currency of the ledger.' }),
-    window: Type.Enum([...BUDGET_WINDOWS], {
-      description: 'When it starts again; weeks on Monday, total never.',
-    }),
-    time_zone: text('IANA name, such as Europe/Berlin. Default UTC.'),
-    starts_at: integer({ minimum: 0 }, 'Unix seconds from which charges count. Default: all.'),
-    thresholds: list(
-      Type.Number({ exclusiveMinimum: 0, maximum: 100 }),
-      { maxItems: 10 },
-      'Percentages for alerts. Default 50, 80 and 100.',
-    ),
-    soft: flag('Only notify, and refuse nothing. Default false.'),
-  },
-  { additionalProperties: false, title: 'Budget' },
-)
+export const Budget = closedObject('Budget', {
+  amount: Type.Number({ minimum: 0, maximum: MAX_AMOUNT, description: 'In the currency of the ledger.' }),
+  window: Type.Enum([...BUDGET_WINDOWS], {
+    description: 'When it starts again; weeks on Monday, total never.',
+  }),
+  time_zone: text('IANA name, such as Europe/Berlin. Default UTC.'),
+  starts_at: integer({ minimum: 0 }, 'Unix seconds from which charges count. Default: all.'),
+  thresholds: list(
+    Type.Number({ exclusiveMinimum: 0, maximum: 100 }),
+    { maxItems: 10 },
+    'Percentages for alerts. Default 50, 80 and 100.',
+  ),
+  soft: flag('Only notify, and refuse nothing. Default false.'),
+})
 export type Budget = Type.Static<typeof Budget>

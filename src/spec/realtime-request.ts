@@ -1,6 +1,6 @@
 /** Ephemeral client secrets of realtime sessions, in the shape of OpenAI's API. */
 import Type from 'typebox'
-import { optional } from './fields.ts'
+import { optional, titled } from './fields.ts'
 
 const SESSION = Type.Object(
   {
@@ -13,27 +13,21 @@ const SESSION = Type.Object(
   },
 )
 
-export const ClientSecretRequest = Type.Object(
-  {
-    session: SESSION,
-    expires_after: optional(
-      Type.Object(
-        {
-          anchor: optional(Type.Literal('created_at', { description: 'The only anchor.' })),
-          seconds: optional(Type.Integer({ minimum: 10, maximum: 7_200, description: 'Default 600.' })),
-        },
-        { description: 'How long it opens sessions.' },
-      ),
+export const ClientSecretRequest = titled('RealtimeClientSecretRequest', {
+  session: SESSION,
+  expires_after: optional(
+    Type.Object(
+      {
+        anchor: optional(Type.Literal('created_at', { description: 'The only anchor.' })),
+        seconds: optional(Type.Integer({ minimum: 10, maximum: 7_200, description: 'Default 600.' })),
+      },
+      { description: 'How long it opens sessions.' },
     ),
-  },
-  { title: 'RealtimeClientSecretRequest' },
-)
+  ),
+})
 
-export const ClientSecretAnswer = Type.Object(
-  {
-    value: Type.String({ description: '`ek_` and more: what the client sends instead of a token.' }),
-    expires_at: Type.Integer({ description: 'Unix seconds.' }),
-    session: SESSION,
-  },
-  { title: 'RealtimeClientSecret' },
-)
+export const ClientSecretAnswer = titled('RealtimeClientSecret', {
+  value: Type.String({ description: '`ek_` and more: what the client sends instead of a token.' }),
+  expires_at: Type.Integer({ description: 'Unix seconds.' }),
+  session: SESSION,
+})

@@ -3,24 +3,20 @@
  * https://openrouter.ai/docs/guides/routing/model-fallbacks, https://openrouter.ai/docs/guides/routing/provider-selection
  */
 import Type, { type TObject, type TProperties } from 'typebox'
+import { flag, list, number, oneOf } from './fields.ts'
 
 const MAX_MODELS = 10
 const MAX_PROVIDERS = 20
 
 const names = (description: string) =>
-  Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_PROVIDERS, description }),
-  )
-const price = (description: string) => Type.Optional(Type.Number({ minimum: 0, description }))
+  list(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: MAX_PROVIDERS }, description)
+const price = (description: string) => number({ minimum: 0 }, description)
 
 export const ROUTING_FIELDS = {
-  models: Type.Optional(
-    Type.Array(Type.String({ minLength: 1 }), {
-      minItems: 1,
-      maxItems: MAX_MODELS,
-      description:
-        'Models that serve the request, in this order, where `model` is unavailable, its context too short, or the content rejected. Without `model` the first of them is it.',
-    }),
+  models: list(
+    Type.String({ minLength: 1 }),
+    { minItems: 1, maxItems: MAX_MODELS },
+    'Models that serve the request, in this order, where `model` is unavailable, its context too short, or the content rejected. Without `model` the first of them is it.',
   ),
   provider: Type.Optional(
     Type.Object(
@@ -28,16 +24,12 @@ export const ROUTING_FIELDS = {
         order: names('Ids of providers to try first, in this order.'),
         only: names('Ids of the only providers that may serve the request.'),
         ignore: names('Ids of providers that may not.'),
-        allow_fallbacks: Type.Optional(
-          Type.Boolean({
-            description:
-              'false: only the providers of `order`; without `order`, only that of the first try. Default true.',
-          }),
+        allow_fallbacks: flag(
+          'false: only the providers of `order`; without `order`, only that of the first try. Default true.',
         ),
-        sort: Type.Optional(
-          Type.Enum(['price', 'latency'], {
-            description: 'The cheapest provider first, or that with the shortest time to its first byte.',
-          }),
+        sort: oneOf(
+          ['price', 'latency'],
+          'The cheapest provider first, or that with the shortest time to its first byte.',
         ),
         max_price: Type.Optional(
           Type.Object(

@@ -1,7 +1,7 @@
 /** A task that takes minutes, as clients see it (specification 2.6, 2.7, 3.2, 7) and as the gateway stores it. */
 import Type from 'typebox'
 import type { EndpointFamily } from './endpoint-family.ts'
-import { list, text } from './fields.ts'
+import { list, text, titled } from './fields.ts'
 
 /** In the order of a task's states. A task only moves forward; SUCCESS and FAILURE are final. */
 export const TASK_STATUSES = ['NOT_START', 'SUBMITTED', 'QUEUED', 'IN_PROGRESS', 'SUCCESS', 'FAILURE'] as const
@@ -90,54 +90,46 @@ const FailCodeOrNone = Type.String({
   description: 'One of the codes of the manual; empty unless the status is FAILURE.',
 })
 
-export const TaskData = Type.Object(
-  {
-    task_id: Type.String(),
-    status: TaskStatus,
-    progress: Type.String({ description: 'A percentage, such as `30%`; never decreases.' }),
-    outputs: list(Type.String(), 'URLs; present when the status is SUCCESS.'),
-    submit_time: unixTime('When the task was accepted.'),
-    start_time: unixTime('When generation began.'),
-    finish_time: unixTime('When the task ended.'),
-    fail_code: FailCodeOrNone,
-    fail_reason: Type.String({ description: 'Why it failed; empty unless the status is FAILURE.' }),
-    result_url: text('The first of `outputs`.'),
-  },
-  { title: 'TaskData' },
-)
+export const TaskData = titled('TaskData', {
+  task_id: Type.String(),
+  status: TaskStatus,
+  progress: Type.String({ description: 'A percentage, such as `30%`; never decreases.' }),
+  outputs: list(Type.String(), 'URLs; present when the status is SUCCESS.'),
+  submit_time: unixTime('When the task was accepted.'),
+  start_time: unixTime('When generation began.'),
+  finish_time: unixTime('When the task ended.'),
+  fail_code: FailCodeOrNone,
+  fail_reason: Type.String({ description: 'Why it failed; empty unless the status is FAILURE.' }),
+  result_url: text('The first of `outputs`.'),
+})
 export type TaskData = Type.Static<typeof TaskData>
 
 /** Specification 2.6. */
-export const TaskCreated = Type.Object(
-  {
-    code: Type.Literal('success'),
-    data: Type.Object({ task_id: Type.String() }),
-    message: Type.String(),
-    fail_code: Type.String(),
-  },
-  { title: 'TaskCreated' },
-)
+export const TaskCreated = titled('TaskCreated', {
+  code: Type.Literal('success'),
+  data: Type.Object({ task_id: Type.String() }),
+  message: Type.String(),
+  fail_code: Type.String(),
+})
 export type TaskCreated = Type.Static<typeof TaskCreated>
 
 /** Specification 2.7. */
-export const TaskAnswer = Type.Object(
-  { code: Type.Literal('success'), message: Type.String(), data: TaskData },
-  { title: 'TaskAnswer' },
-)
+export const TaskAnswer = titled('TaskAnswer', {
+  code: Type.Literal('success'),
+  message: Type.String(),
+  data: TaskData,
+})
 export type TaskAnswer = Type.Static<typeof TaskAnswer>
 
-export const TaskList = Type.Object(
-  {
-    code: Type.Literal('success'),
-    message: Type.String(),
-    data: Type.Object({
-      tasks: Type.Array(TaskData),
-      has_more: Type.Boolean(),
-      next_cursor: Type.String({ description: 'For `after`; empty at the end.' }),
-    }),
-  },
-  { title: 'TaskList' },
-)
+export const TaskList = titled('TaskList', {
+  code: Type.Literal('success'),
+  message: Type.String(),
+  data: Type.Object({
+    tasks: Type.Array(TaskData),
+    has_more: Type.Boolean(),
+    next_cursor: Type.String({ description: 'For `after`; empty at the end.' }),
+  }),
+})
 export type TaskList = Type.Static<typeof TaskList>
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { type EndUserLimits, GIVEN_SETTINGS, SHOWN_SETTINGS } from './account-settings.ts'
 import type { CallFamily } from './endpoint-family.ts'
-import { closed, flag } from './fields.ts'
+import { closedObject, flag, orNull, text, titled } from './fields.ts'
 import type { Budget, RateLimits } from './rate-limit.ts'
 
 /** What an operator sets for a token, and for a project. Times are unix seconds. */
@@ -15,22 +15,18 @@ const SETTINGS = {
 }
 
 /** A token as it is stored and shown: everything except the secret. */
-export const Token = Type.Object(
-  {
-    token_id: Type.String({ description: '`tok_` and 16 alphanumerics.' }),
-    project_id: Type.Union([Type.String(), Type.Null()], { description: 'The project that owns it.' }),
-    prefix: Type.String({ description: 'The first characters of the secret, to recognise it by.' }),
-    previous_expires_at: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'Until when the secret before the last rotation is valid; null: there is none.',
-    }),
-    ...SETTINGS,
-    last_used_at: Type.Union([Type.Integer(), Type.Null()]),
-    playground: Type.Optional(
-      Type.String({ description: 'The person who calls models with it in the playground; it has no secret.' }),
-    ),
-  },
-  { title: 'Token' },
-)
+export const Token = titled('Token', {
+  token_id: Type.String({ description: '`tok_` and 16 alphanumerics.' }),
+  project_id: orNull(Type.String(), 'The project that owns it.'),
+  prefix: Type.String({ description: 'The first characters of the secret, to recognise it by.' }),
+  previous_expires_at: orNull(
+    Type.Integer(),
+    'Until when the secret before the last rotation is valid; null: there is none.',
+  ),
+  ...SETTINGS,
+  last_used_at: orNull(Type.Integer()),
+  playground: text('The person who calls models with it in the playground; it has no secret.'),
+})
 export type Token = Type.Static<typeof Token>
 
 /** What can be set for a token and for a project. */
@@ -42,31 +38,29 @@ const CHANGE = { ...SETTABLE, name: Type.Optional(SETTABLE.name) }
 
 export const LOG_CONTENTS = ['on', 'off', 'header'] as const
 export type LogContents = (typeof LOG_CONTENTS)[number]
-const LogContents = Type.Union([Type.Enum([...LOG_CONTENTS]), Type.Null()], {
-  description:
-    'Whether prompts and responses of its tokens are recorded: `on`, `off`, or as each request says with the header x-gatehouse-log-contents. null: as the configuration says.',
-})
+const LogContents = orNull(
+  Type.Enum([...LOG_CONTENTS]),
+  'Whether prompts and responses of its tokens are recorded: `on`, `off`, or as each request says with the header x-gatehouse-log-contents. null: as the configuration says.',
+)
 const PROJECT_FIELDS = { log_contents: Type.Optional(LogContents) }
 
-const PROJECT_ID = Type.Optional(Type.Union([Type.String(), Type.Null()], { description: 'The project that owns it.' }))
-export const TokenOrder = Type.Object({ ...SETTABLE, project_id: PROJECT_ID }, { ...closed, title: 'TokenOrder' })
-export const TokenChange = Type.Object({ ...CHANGE, project_id: PROJECT_ID }, { ...closed, title: 'TokenChange' })
-export const ProjectOrder = Type.Object({ ...SETTABLE, ...PROJECT_FIELDS }, { ...closed, title: 'ProjectOrder' })
-export const ProjectChange = Type.Object(
-  {
-    ...CHANGE,
-    ...PROJECT_FIELDS,
-    disabled: flag('Its tokens are refused while it is true.'),
-  },
-  { ...closed, title: 'ProjectChange' },
-)
+const PROJECT_ID = Type.Optional(orNull(Type.String(), 'The project that owns it.'))
+export const TokenOrder = closedObject('TokenOrder', { ...SETTABLE, project_id: PROJECT_ID })
+export const TokenChange = closedObject('TokenChange', { ...CHANGE, project_id: PROJECT_ID })
+export const ProjectOrder = closedObject('ProjectOrder', { ...SETTABLE, ...PROJECT_FIELDS })
+export const ProjectChange = closedObject('ProjectChange', {
+  ...CHANGE,
+  ...PROJECT_FIELDS,
+  disabled: flag('Its tokens are refused while it is true.'),
+})
 export type ProjectChange = Type.Static<typeof ProjectChange>
 
 /** A team or an application. It owns tokens, and what it may not do, none of them may. */
-export const Project = Type.Object(
-  { project_id: Type.String({ description: '`proj_` and 16 alphanumerics.' }), ...SETTINGS, log_contents: LogContents },
-  { title: 'Project' },
-)
+export const Project = titled('Project', {
+  project_id: Type.String({ description: '`proj_` and 16 alphanumerics.' }),
+  ...SETTINGS,
+  log_contents: LogContents,
+})
 export type Project = Type.Static<typeof Project>
 
 /** Limits and guards of a token or of a project. Absent: it has none of its own. */

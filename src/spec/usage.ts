@@ -4,58 +4,54 @@
  */
 
 import Type from 'typebox'
-import { integer } from './fields.ts'
+import { integer, orNull, titled } from './fields.ts'
 
 const count = Type.Integer({ minimum: 0 })
 
-const InputTokenDetails = Type.Object(
-  {
-    cached_tokens: count,
-    text_tokens: count,
-    audio_tokens: count,
-    image_tokens: count,
-    cache_write_tokens: Type.Optional(count),
-    cache_write_1h_tokens: integer({ minimum: 0 }, 'The part of `cache_write_tokens` that is cached for an hour.'),
-  },
-  { title: 'InputTokenDetails' },
-)
+const InputTokenDetails = titled('InputTokenDetails', {
+  cached_tokens: count,
+  text_tokens: count,
+  audio_tokens: count,
+  image_tokens: count,
+  cache_write_tokens: Type.Optional(count),
+  cache_write_1h_tokens: integer({ minimum: 0 }, 'The part of `cache_write_tokens` that is cached for an hour.'),
+})
 type InputTokenDetails = Type.Static<typeof InputTokenDetails>
 
-const OutputTokenDetails = Type.Object(
-  { text_tokens: count, audio_tokens: count, reasoning_tokens: count },
-  { title: 'OutputTokenDetails' },
-)
+const OutputTokenDetails = titled('OutputTokenDetails', {
+  text_tokens: count,
+  audio_tokens: count,
+  reasoning_tokens: count,
+})
 
-export const Usage = Type.Object(
-  {
-    prompt_tokens: count,
-    completion_tokens: count,
-    total_tokens: count,
-    prompt_tokens_details: InputTokenDetails,
-    completion_tokens_details: OutputTokenDetails,
-    input_tokens: count,
-    output_tokens: count,
-    input_tokens_details: Type.Optional(Type.Union([InputTokenDetails, Type.Null()])),
-    prompt_cache_hit_tokens: Type.Optional(count),
-    cost: Type.Optional(
-      Type.Union([Type.Number({ minimum: 0 }), Type.Null()], {
-        description:
-          'What the request is charged, in units of the currency of the ledger; null: the price is unknown. Present where the request has `usage: {"include": true}`.',
-      }),
+export const Usage = titled('Usage', {
+  prompt_tokens: count,
+  completion_tokens: count,
+  total_tokens: count,
+  prompt_tokens_details: InputTokenDetails,
+  completion_tokens_details: OutputTokenDetails,
+  input_tokens: count,
+  output_tokens: count,
+  input_tokens_details: Type.Optional(orNull(InputTokenDetails)),
+  prompt_cache_hit_tokens: Type.Optional(count),
+  cost: Type.Optional(
+    orNull(
+      Type.Number({ minimum: 0 }),
+      'What the request is charged, in units of the currency of the ledger; null: the price is unknown. Present where the request has `usage: {"include": true}`.',
     ),
-    estimated: Type.Optional(
-      Type.Literal(true, { description: 'Present when the upstream gave no usage and the counts are an estimate.' }),
-    ),
-  },
-  { title: 'Usage' },
-)
+  ),
+  estimated: Type.Optional(
+    Type.Literal(true, { description: 'Present when the upstream gave no usage and the counts are an estimate.' }),
+  ),
+})
 export type Usage = Type.Static<typeof Usage>
 
 /** For requests that only have text input: embeddings, rerank. */
-export const TextUsage = Type.Object(
-  { prompt_tokens: count, total_tokens: count, estimated: Usage.properties.estimated },
-  { title: 'TextUsage' },
-)
+export const TextUsage = titled('TextUsage', {
+  prompt_tokens: count,
+  total_tokens: count,
+  estimated: Usage.properties.estimated,
+})
 export type TextUsage = Type.Static<typeof TextUsage>
 
 /** The known token counts of a response. Everything except the two sums may be absent. */

@@ -1,6 +1,6 @@
 /** A video request in the chat-compatible format: the specification's fields, and `input_reference`. */
 import Type from 'typebox'
-import { text } from './fields.ts'
+import { text, titled } from './fields.ts'
 import { VideoRequest } from './video-request.ts'
 
 const ReferenceObject = Type.Object({
@@ -8,15 +8,12 @@ const ReferenceObject = Type.Object({
   file_id: text('The id of one of your files, an image or a video.'),
 })
 
-export const VideoCreate = Type.Object(
-  {
-    ...VideoRequest.properties,
-    input_reference: Type.Optional(
-      Type.Union([Type.String({ minLength: 1 }), ReferenceObject], {
-        description: 'The same as `image`: in a form a file; else an object, an http(s) URL, a data URI or base64.',
-      }),
-    ),
-  },
-  { title: 'VideoCreate' },
-)
+export const VideoCreate = titled('VideoCreate', {
+  ...VideoRequest.properties,
+  input_reference: Type.Optional(
+    Type.Union([Type.String({ minLength: 1 }), ReferenceObject], {
+      description: 'The same as `image`: in a form a file; else an object, an http(s) URL, a data URI or base64.',
+    }),
+  ),
+})
 export type VideoCreate = Type.Static<typeof VideoCreate>

@@ -3,51 +3,44 @@ import Type from 'typebox'
 import type { BudgetState } from '../../calls/budgets/budget-states.ts'
 import type { LimitState } from '../../calls/limits/status.ts'
 import type { Context, Route } from '../../http/context.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { Budget, RATE_LIMIT_KEYS } from '../../spec/rate-limit.ts'
 import type { Caller } from '../../spec/token.ts'
 
-const RateLimitState = Type.Object(
-  {
-    limit: Type.Enum([...RATE_LIMIT_KEYS]),
-    amount: Type.Integer({ minimum: 0, description: 'What the limit is set to.' }),
-    remaining: Type.Integer({ minimum: 0, description: 'How much may be used now.' }),
-    reset_seconds: Type.Union([Type.Number(), Type.Null()], {
-      description: 'Until all of it remains, if nothing more is used; null for concurrent_requests.',
-    }),
-  },
-  { title: 'RateLimitState' },
-)
+const RateLimitState = titled('RateLimitState', {
+  limit: Type.Enum([...RATE_LIMIT_KEYS]),
+  amount: Type.Integer({ minimum: 0, description: 'What the limit is set to.' }),
+  remaining: Type.Integer({ minimum: 0, description: 'How much may be used now.' }),
+  reset_seconds: orNull(
+    Type.Number(),
+    'Until all of it remains, if nothing more is used; null for concurrent_requests.',
+  ),
+})
 type RateLimitState = Type.Static<typeof RateLimitState>
 
-const BudgetStanding = Type.Object(
-  {
-    ...Budget.properties,
-    used: Type.Number({ description: 'What was charged in this window.' }),
-    credit: Type.Number({ description: 'Credit that was added.' }),
-    held: Type.Number({
-      description: 'What open calls and unfinished tasks may cost, and what is reserved for the next calls.',
-    }),
-    remaining: Type.Number({ minimum: 0, description: 'The amount and credit without what is used.' }),
-    window_start: Type.Integer({ description: 'Unix seconds.' }),
-    window_end: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: it never ends.' }),
-  },
-  { title: 'BudgetState' },
-)
+const BudgetStanding = titled('BudgetState', {
+  ...Budget.properties,
+  used: Type.Number({ description: 'What was charged in this window.' }),
+  credit: Type.Number({ description: 'Credit that was added.' }),
+  held: Type.Number({
+    description: 'What open calls and unfinished tasks may cost, and what is reserved for the next calls.',
+  }),
+  remaining: Type.Number({ minimum: 0, description: 'The amount and credit without what is used.' }),
+  window_start: Type.Integer({ description: 'Unix seconds.' }),
+  window_end: orNull(Type.Integer(), 'Unix seconds; null: it never ends.'),
+})
 
 const STATES = {
   rate_limits: Type.Array(RateLimitState),
   budgets: Type.Array(BudgetStanding, { description: 'Amounts are in `currency`.' }),
 }
-export const TokenLimits = Type.Object(
-  {
-    object: Type.Literal('limits'),
-    token_id: Type.String(),
-    currency: Type.String(),
-    ...STATES,
-    project: Type.Union([Type.Object({ project_id: Type.String(), ...STATES }), Type.Null()]),
-  },
-  { title: 'TokenLimits' },
-)
+export const TokenLimits = titled('TokenLimits', {
+  object: Type.Literal('limits'),
+  token_id: Type.String(),
+  currency: Type.String(),
+  ...STATES,
+  project: orNull(Type.Object({ project_id: Type.String(), ...STATES })),
+})
 type TokenLimits = Type.Static<typeof TokenLimits>
 
 type States = { token: LimitState[]; project: LimitState[] }

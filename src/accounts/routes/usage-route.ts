@@ -3,36 +3,34 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, text, titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerStore, UsageSum } from '../../store/ledger/ledger-store.ts'
 
 const count = Type.Integer({ minimum: 0 })
 
-const UsageList = Type.Object(
-  {
-    object: Type.Literal('list'),
-    data: Type.Array(
-      Type.Object({
-        model: Type.Optional(Type.String()),
-        day: Type.Optional(Type.String({ description: 'Such as `2026-01-31`, UTC.' })),
-        requests: count,
-        errors: count,
-        input_tokens: count,
-        output_tokens: count,
-        cost: Type.Union([Type.Number(), Type.Null()], {
-          description:
-            'What the token is charged, in `currency`, without `unknown_requests`; null if no price is known.',
-        }),
-        unknown_requests: Type.Integer({ description: 'Requests whose price is not known.' }),
-        estimated: Type.Integer({ description: 'Requests whose counts are an estimate.' }),
-      }),
-    ),
-    from: Type.Integer({ description: 'Unix seconds.' }),
-    to: Type.Integer({ description: 'Unix seconds; not included.' }),
-    currency: Type.String(),
-  },
-  { title: 'TokenUsage' },
-)
+const UsageList = titled('TokenUsage', {
+  object: Type.Literal('list'),
+  data: Type.Array(
+    Type.Object({
+      model: Type.Optional(Type.String()),
+      day: text('Such as `2026-01-31`, UTC.'),
+      requests: count,
+      errors: count,
+      input_tokens: count,
+      output_tokens: count,
+      cost: orNull(
+        Type.Number(),
+        'What the token is charged, in `currency`, without `unknown_requests`; null if no price is known.',
+      ),
+      unknown_requests: Type.Integer({ description: 'Requests whose price is not known.' }),
+      estimated: Type.Integer({ description: 'Requests whose counts are an estimate.' }),
+    }),
+  ),
+  from: Type.Integer({ description: 'Unix seconds.' }),
+  to: Type.Integer({ description: 'Unix seconds; not included.' }),
+  currency: Type.String(),
+})
 type UsageList = Type.Static<typeof UsageList>
 
 const DAY_SECONDS = 86_400

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { ADMIN_ROLES, AdminToken, Membership, RIGHTS } from '../../spec/admin.ts'
+import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { rightsOf } from '../access/rights.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
@@ -19,39 +20,29 @@ const ROOT = '/admin/v1/admin-tokens'
 const ONE = `${ROOT}/:admin_token_id`
 const params = { admin_token_id: 'The id of an admin token.' }
 
-const AdminTokenOrder = Type.Object(
-  {
-    name: Type.String({ description: '1 to 100 characters.' }),
-    role: Type.Enum([...ADMIN_ROLES]),
-    project_id: Type.Optional(
-      Type.String({ description: 'Of a project_admin or project_member, and of no other role.' }),
-    ),
-    expires_at: Type.Optional(
-      Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: never. Default: never.' }),
-    ),
-  },
-  { additionalProperties: false, title: 'AdminTokenOrder' },
-)
-const IssuedAdminToken = Type.Object(
-  { ...AdminToken.properties, secret: Type.String({ description: 'Shown only in this response.' }) },
-  { title: 'IssuedAdminToken' },
-)
-const Administrator = Type.Object(
-  {
-    actor: Type.String({ description: 'As the audit log names it.' }),
-    role: Type.Enum([...ADMIN_ROLES]),
-    project_id: Type.Union([Type.String(), Type.Null()]),
-    memberships: Type.Array(Membership, {
-      description:
-        'All projects of a person who has several: the header x-gatehouse-project chooses one for a request. Else empty.',
-    }),
-    via: Type.Enum(['token', 'session']),
-    session_id: Type.Union([Type.String(), Type.Null()]),
-    rights: Type.Array(Type.Enum([...RIGHTS])),
-    currency: Type.String({ description: 'In which the gateway counts, such as USD.' }),
-  },
-  { title: 'Administrator' },
-)
+const AdminTokenOrder = closedObject('AdminTokenOrder', {
+  name: Type.String({ description: '1 to 100 characters.' }),
+  role: Type.Enum([...ADMIN_ROLES]),
+  project_id: text('Of a project_admin or project_member, and of no other role.'),
+  expires_at: Type.Optional(orNull(Type.Integer(), 'Unix seconds; null: never. Default: never.')),
+})
+const IssuedAdminToken = titled('IssuedAdminToken', {
+  ...AdminToken.properties,
+  secret: Type.String({ description: 'Shown only in this response.' }),
+})
+const Administrator = titled('Administrator', {
+  actor: Type.String({ description: 'As the audit log names it.' }),
+  role: Type.Enum([...ADMIN_ROLES]),
+  project_id: orNull(Type.String()),
+  memberships: Type.Array(Membership, {
+    description:
+      'All projects of a person who has several: the header x-gatehouse-project chooses one for a request. Else empty.',
+  }),
+  via: Type.Enum(['token', 'session']),
+  session_id: orNull(Type.String()),
+  rights: Type.Array(Type.Enum([...RIGHTS])),
+  currency: Type.String({ description: 'In which the gateway counts, such as USD.' }),
+})
 
 export function accountRoutes({ accounts, currency, ...parts }: AccountRouteParts): Route[] {
   const readOrder = bodyReader(AdminTokenOrder, parts)

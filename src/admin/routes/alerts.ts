@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from '../../store/admin/alert-store.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -13,26 +14,23 @@ export type AlertRouteParts = { alertHistory: Omit<AlertHistoryStore, 'record'>;
 const ROOT = '/admin/v1/alerts'
 const STATES = ['open', 'past'] as const
 const time = (description: string) => Type.Integer({ description })
-const AlertObject = Type.Object(
-  {
-    object: Type.Literal('alert'),
-    alert_id: Type.String(),
-    type: Type.String({ description: 'As in `alerts.events` of the configuration.' }),
-    message: Type.String({ description: 'One sentence.' }),
-    data: Type.Object({}, { additionalProperties: true, description: 'What it consists of, without secrets.' }),
-    state: Type.Enum([...STATES], {
-      description:
-        'open: it holds now, or was raised lately and no operator has closed it. A failing target, a refused key, a delayed ledger or a full disk is past 3 minutes after it was seen last; any other event after the time in which it is sent once, mostly a day.',
-    }),
-    times: Type.Integer({ description: 'How often it was seen, counted at most once a minute by each process.' }),
-    raised_at: time('Unix seconds.'),
-    last_seen_at: time('Unix seconds.'),
-    open_until: time('Unix seconds; later where it is seen again before.'),
-    closed_at: Type.Union([Type.Integer(), Type.Null()], { description: 'When an operator closed it.' }),
-    closed_by: Type.Union([Type.String(), Type.Null()], { description: 'Who did.' }),
-  },
-  { title: 'Alert' },
-)
+const AlertObject = titled('Alert', {
+  object: Type.Literal('alert'),
+  alert_id: Type.String(),
+  type: Type.String({ description: 'As in `alerts.events` of the configuration.' }),
+  message: Type.String({ description: 'One sentence.' }),
+  data: Type.Object({}, { additionalProperties: true, description: 'What it consists of, without secrets.' }),
+  state: Type.Enum([...STATES], {
+    description:
+      'open: it holds now, or was raised lately and no operator has closed it. A failing target, a refused key, a delayed ledger or a full disk is past 3 minutes after it was seen last; any other event after the time in which it is sent once, mostly a day.',
+  }),
+  times: Type.Integer({ description: 'How often it was seen, counted at most once a minute by each process.' }),
+  raised_at: time('Unix seconds.'),
+  last_seen_at: time('Unix seconds.'),
+  open_until: time('Unix seconds; later where it is seen again before.'),
+  closed_at: orNull(Type.Integer(), 'When an operator closed it.'),
+  closed_by: orNull(Type.String(), 'Who did.'),
+})
 
 export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
   const view = (row: AlertHistoryRow): Type.Static<typeof AlertObject> => ({

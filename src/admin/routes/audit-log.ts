@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -10,16 +11,14 @@ import { adminRoute } from './route.ts'
 
 export type AuditRouteParts = { audit: Audit }
 
-const AuditCheck = Type.Object(
-  {
-    rows: Type.Integer({ description: 'How many rows are in order.' }),
-    last_hash: Type.String({ description: 'Of the last of them. Kept elsewhere, it proves the rows up to there.' }),
-    broken: Type.Union([Type.Object({ sequence: Type.Integer(), trouble: Type.String() }), Type.Null()], {
-      description: 'The first row that is wrong; null: there is none.',
-    }),
-  },
-  { title: 'AuditCheck' },
-)
+const AuditCheck = titled('AuditCheck', {
+  rows: Type.Integer({ description: 'How many rows are in order.' }),
+  last_hash: Type.String({ description: 'Of the last of them. Kept elsewhere, it proves the rows up to there.' }),
+  broken: orNull(
+    Type.Object({ sequence: Type.Integer(), trouble: Type.String() }),
+    'The first row that is wrong; null: there is none.',
+  ),
+})
 
 export function auditRoutes({ audit }: AuditRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {

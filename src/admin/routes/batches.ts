@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { BATCH_STATUSES, type Batch, type BatchStatus, type BatchStore } from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -11,57 +12,52 @@ import { adminRoute } from './route.ts'
 
 export type AdminBatchRouteParts = { batches: Pick<BatchStore, 'list' | 'find' | 'cancel'>; clock: Clock }
 
-const OrNull = <T extends Type.TSchema>(schema: T, description: string) =>
-  Type.Union([schema, Type.Null()], { description })
-const AdminBatch = Type.Object(
-  {
-    object: Type.Literal('batch'),
-    batch_id: Type.String(),
-    token_id: Type.String(),
-    project_id: Type.Union([Type.String(), Type.Null()]),
-    api: Type.Enum(['openai', 'anthropic'], { description: 'The API by which it was created.' }),
-    endpoint: Type.String({ description: 'The path that each of its lines calls.' }),
-    model: OrNull(Type.String(), 'Where all lines name the same.'),
-    status: Type.Enum([...BATCH_STATUSES]),
-    created_at: Type.Integer({ description: 'Unix seconds, as the other times.' }),
-    expires_at: Type.Integer(),
-    ended_at: OrNull(Type.Integer(), 'Null: it has not ended.'),
-    lines: Type.Object({
-      total: Type.Integer(),
-      succeeded: Type.Integer(),
-      errored: Type.Integer(),
-      canceled: Type.Integer(),
-      expired: Type.Integer(),
+const AdminBatch = titled('AdminBatch', {
+  object: Type.Literal('batch'),
+  batch_id: Type.String(),
+  token_id: Type.String(),
+  project_id: orNull(Type.String()),
+  api: Type.Enum(['openai', 'anthropic'], { description: 'The API by which it was created.' }),
+  endpoint: Type.String({ description: 'The path that each of its lines calls.' }),
+  model: orNull(Type.String(), 'Where all lines name the same.'),
+  status: Type.Enum([...BATCH_STATUSES]),
+  created_at: Type.Integer({ description: 'Unix seconds, as the other times.' }),
+  expires_at: Type.Integer(),
+  ended_at: orNull(Type.Integer(), 'Null: it has not ended.'),
+  lines: Type.Object({
+    total: Type.Integer(),
+    succeeded: Type.Integer(),
+    errored: Type.Integer(),
+    canceled: Type.Integer(),
+    expired: Type.Integer(),
+  }),
+  input_tokens: Type.Integer(),
+  output_tokens: Type.Integer(),
+  waiting: orNull(
+    Type.Object({ code: Type.String(), message: Type.String(), until_ms: Type.Integer() }),
+    'Why no line is executed now, and until when in unix milliseconds.',
+  ),
+  session: Type.String({ description: 'By which its requests are found: a filter of `GET /admin/v1/requests`.' }),
+  input_file_id: orNull(Type.String(), 'Null: its requests were sent with it.'),
+  output_file_id: orNull(Type.String(), 'The results that succeeded.'),
+  error_file_id: orNull(Type.String(), 'All other results.'),
+  vendor_batches: Type.Array(
+    Type.Object({
+      id: orNull(Type.String(), 'Null: not yet created.'),
+      provider: Type.String(),
+      lines: Type.Integer(),
     }),
-    input_tokens: Type.Integer(),
-    output_tokens: Type.Integer(),
-    waiting: OrNull(
-      Type.Object({ code: Type.String(), message: Type.String(), until_ms: Type.Integer() }),
-      'Why no line is executed now, and until when in unix milliseconds.',
-    ),
-    session: Type.String({ description: 'By which its requests are found: a filter of `GET /admin/v1/requests`.' }),
-    input_file_id: OrNull(Type.String(), 'Null: its requests were sent with it.'),
-    output_file_id: OrNull(Type.String(), 'The results that succeeded.'),
-    error_file_id: OrNull(Type.String(), 'All other results.'),
-    vendor_batches: Type.Array(
-      Type.Object({
-        id: OrNull(Type.String(), 'Null: not yet created.'),
-        provider: Type.String(),
-        lines: Type.Integer(),
-      }),
-      { description: 'At providers, which execute lines of it now.' },
-    ),
-    problems: Type.Array(
-      Type.Object({
-        code: Type.String(),
-        message: Type.String(),
-        line: OrNull(Type.Integer(), 'Null: of the whole file.'),
-      }),
-      { description: 'Why it failed, or why lines were not executed.' },
-    ),
-  },
-  { title: 'AdminBatch' },
-)
+    { description: 'At providers, which execute lines of it now.' },
+  ),
+  problems: Type.Array(
+    Type.Object({
+      code: Type.String(),
+      message: Type.String(),
+      line: orNull(Type.Integer(), 'Null: of the whole file.'),
+    }),
+    { description: 'Why it failed, or why lines were not executed.' },
+  ),
+})
 export type AdminBatch = Type.Static<typeof AdminBatch>
 
 const params = { batch_id: 'The id of a batch.' }

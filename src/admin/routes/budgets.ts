@@ -8,6 +8,7 @@ import { creditOf, isCredit } from '../../calls/budgets/credit.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import { fromNano, MAX_AMOUNT } from '../../spec/price.ts'
 import { type BudgetListing, type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
@@ -24,57 +25,47 @@ export type BudgetRouteParts = BodyParts & {
   budgetSettings(): BudgetSettings
 }
 
-const AdminBudget = Type.Object(
-  {
-    budget: Type.String({ description: 'Names it, such as `token:tok_a/month/UTC/0`.' }),
-    scope: Type.String({
-      description: '`installation`, `project:<id>`, `token:<id>`, or `user:<id of the token or project>/<end user>`.',
-    }),
-    owner: Type.Union([Type.String(), Type.Null()], {
-      description: 'Who has it, for people; null: an end user, or an owner that is gone.',
-    }),
-    project_id: Type.Union([Type.String(), Type.Null()], { description: 'Of the owner, or the owner itself.' }),
-    window: Type.String({ description: '`day`, `week`, `month` or `total`.' }),
-    amount: Type.Union([Type.Number(), Type.Null()], {
-      description: 'What may be used in the window, without credit; null: the owner has no such budget now.',
-    }),
-    soft: Type.Boolean({ description: 'Whether it only warns.' }),
-    used: Type.Number({ description: 'In the currency of the ledger, as are `credit` and `held`.' }),
-    credit: Type.Number(),
-    held: Type.Number({ description: 'By open calls, unfinished tasks, and for the next calls.' }),
-    window_start: Type.Integer({ description: 'Unix seconds.' }),
-    window_end: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: it never ends.' }),
-  },
-  { title: 'AdminBudget' },
-)
+const AdminBudget = titled('AdminBudget', {
+  budget: Type.String({ description: 'Names it, such as `token:tok_a/month/UTC/0`.' }),
+  scope: Type.String({
+    description: '`installation`, `project:<id>`, `token:<id>`, or `user:<id of the token or project>/<end user>`.',
+  }),
+  owner: orNull(Type.String(), 'Who has it, for people; null: an end user, or an owner that is gone.'),
+  project_id: orNull(Type.String(), 'Of the owner, or the owner itself.'),
+  window: Type.String({ description: '`day`, `week`, `month` or `total`.' }),
+  amount: orNull(
+    Type.Number(),
+    'What may be used in the window, without credit; null: the owner has no such budget now.',
+  ),
+  soft: Type.Boolean({ description: 'Whether it only warns.' }),
+  used: Type.Number({ description: 'In the currency of the ledger, as are `credit` and `held`.' }),
+  credit: Type.Number(),
+  held: Type.Number({ description: 'By open calls, unfinished tasks, and for the next calls.' }),
+  window_start: Type.Integer({ description: 'Unix seconds.' }),
+  window_end: orNull(Type.Integer(), 'Unix seconds; null: it never ends.'),
+})
 
-const CreditRequest = Type.Object(
-  {
-    amount: Type.Number({
-      minimum: -MAX_AMOUNT,
-      maximum: MAX_AMOUNT,
-      description: 'In the currency of the ledger, not 0; a negative one takes credit back.',
-    }),
-    token_id: Type.Optional(Type.String({ description: 'Either this or `project_id`.' })),
-    project_id: Type.Optional(Type.String()),
-    note: Type.Optional(Type.String({ maxLength: 200, description: 'Such as the number of an invoice.' })),
-  },
-  { additionalProperties: false, title: 'CreditRequest' },
-)
+const CreditRequest = closedObject('CreditRequest', {
+  amount: Type.Number({
+    minimum: -MAX_AMOUNT,
+    maximum: MAX_AMOUNT,
+    description: 'In the currency of the ledger, not 0; a negative one takes credit back.',
+  }),
+  token_id: text('Either this or `project_id`.'),
+  project_id: Type.Optional(Type.String()),
+  note: text({ maxLength: 200 }, 'Such as the number of an invoice.'),
+})
 
-const Credit = Type.Object(
-  {
-    entry_id: Type.String({ description: 'Of the ledger.' }),
-    amount: Type.Number(),
-    currency: Type.String(),
-    token_id: Type.Union([Type.String(), Type.Null()]),
-    project_id: Type.Union([Type.String(), Type.Null()]),
-    warnings: Type.Array(Type.String(), {
-      description: 'Such as that the owner has no budget without a window, so that the credit has no effect.',
-    }),
-  },
-  { title: 'Credit' },
-)
+const Credit = titled('Credit', {
+  entry_id: Type.String({ description: 'Of the ledger.' }),
+  amount: Type.Number(),
+  currency: Type.String(),
+  token_id: orNull(Type.String()),
+  project_id: orNull(Type.String()),
+  warnings: Type.Array(Type.String(), {
+    description: 'Such as that the owner has no budget without a window, so that the credit has no effect.',
+  }),
+})
 
 const MAX_LISTED = 10_000
 

@@ -4,6 +4,7 @@ import type { ResponseCache } from '../../calls/cache/response-cache.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
@@ -13,44 +14,30 @@ export type CacheRouteParts = BodyParts & {
   isModel(id: string): boolean
 }
 
-const PurgeRequest = Type.Object(
-  {
-    model: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 512, description: 'Only the responses of this model. Default: all.' }),
-    ),
-    project_id: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 512,
-        description: 'Only the responses to this project, in place of `model`. Those with the scope `all` stay.',
-      }),
-    ),
-  },
-  { additionalProperties: false, title: 'CachePurgeRequest' },
-)
+const PurgeRequest = closedObject('CachePurgeRequest', {
+  model: text({ minLength: 1, maxLength: 512 }, 'Only the responses of this model. Default: all.'),
+  project_id: text(
+    { minLength: 1, maxLength: 512 },
+    'Only the responses to this project, in place of `model`. Those with the scope `all` stay.',
+  ),
+})
 
-const orUnknown = (description: string) => Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], { description })
+const orUnknown = (description: string) => orNull(Type.Integer({ minimum: 0 }), description)
 
-const Size = Type.Object(
-  {
-    storage: Type.Enum(['memory', 'database', 'valkey']),
-    entries: orUnknown('Of the database, or of the memory of this process. null: of Valkey, which does not say.'),
-    bytes: orUnknown('The same of their sizes.'),
-  },
-  { title: 'CacheSize' },
-)
+const Size = titled('CacheSize', {
+  storage: Type.Enum(['memory', 'database', 'valkey']),
+  entries: orUnknown('Of the database, or of the memory of this process. null: of Valkey, which does not say.'),
+  bytes: orUnknown('The same of their sizes.'),
+})
 
-const Purge = Type.Object(
-  {
-    model: Type.Union([Type.String(), Type.Null()]),
-    project_id: Type.Union([Type.String(), Type.Null()]),
-    entries: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()], {
-      description:
-        'How many were deleted of the database, or of the memory of this process. null: they are in Valkey, where they are not found any more, and go at the end of their time.',
-    }),
-  },
-  { title: 'CachePurge' },
-)
+const Purge = titled('CachePurge', {
+  model: orNull(Type.String()),
+  project_id: orNull(Type.String()),
+  entries: orNull(
+    Type.Integer({ minimum: 0 }),
+    'How many were deleted of the database, or of the memory of this process. null: they are in Valkey, where they are not found any more, and go at the end of their time.',
+  ),
+})
 
 export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Route[] {
   const readPurge = optionalBodyReader(PurgeRequest, parts)

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
 import { compressedPage } from '../../http/compressed-page.ts'
 import type { Context, Route } from '../../http/context.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { ConfigVersion, ConfigVersionStore } from '../../store/admin/config-version-store.ts'
 import { masking, presentText } from '../config-history.ts'
 import { noSuch } from './edit.ts'
@@ -14,14 +15,11 @@ export type ConfigTextParts = { configVersions: Pick<ConfigVersionStore, 'page' 
 
 const MASKS =
   'What may be a secret is a mask such as `***1`; references such as `${ACME_KEY}` and comments are as in the file.'
-export const ConfigText = Type.Object(
-  {
-    file: Type.String(),
-    text: Type.Union([Type.String(), Type.Null()], { description: 'null: there is no file, or it is not valid YAML.' }),
-    version: Type.String({ description: 'Of the file; to be sent as `base` with the edited text.' }),
-  },
-  { title: 'ConfigurationText' },
-)
+export const ConfigText = titled('ConfigurationText', {
+  file: Type.String(),
+  text: orNull(Type.String(), 'null: there is no file, or it is not valid YAML.'),
+  version: Type.String({ description: 'Of the file; to be sent as `base` with the edited text.' }),
+})
 const VersionFields = {
   object: Type.Literal('config.version'),
   version_id: Type.String(),
@@ -31,17 +29,14 @@ const VersionFields = {
   version: Type.String({ description: 'Of the text, as of the present one.' }),
   changes: Type.Array(SettingChangeSchema, { description: 'What differs from the one before.' }),
 }
-const Version = Type.Object(VersionFields, { title: 'ConfigurationVersion' })
-const VersionText = Type.Object(
-  {
-    ...VersionFields,
-    text: Type.String({ description: 'With masks.' }),
-    base: Type.String({
-      description: 'The `version` of the present file, whose masks these are: to be sent with the text.',
-    }),
-  },
-  { title: 'ConfigurationVersionText' },
-)
+const Version = titled('ConfigurationVersion', VersionFields)
+const VersionText = titled('ConfigurationVersionText', {
+  ...VersionFields,
+  text: Type.String({ description: 'With masks.' }),
+  base: Type.String({
+    description: 'The `version` of the present file, whose masks these are: to be sent with the text.',
+  }),
+})
 
 export function configTextRoutes({ configVersions, source }: ConfigTextParts): Route[] {
   async function list(context: Context): Promise<Response> {

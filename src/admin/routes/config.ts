@@ -6,6 +6,7 @@ import type { ConfigSource } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, masking, presentText } from '../config-history.ts'
 import { type ApplyParts, configApply, withProblems } from './config-apply.ts'
 import { ConfigText } from './config-text.ts'
@@ -22,31 +23,25 @@ export type ConfigRouteParts = BodyParts &
   }
 
 const text = Type.String({ maxLength: MAX_TEXT, description: 'The whole text of the file, YAML.' })
-const EditedText = Type.Object({ text }, { additionalProperties: false, title: 'EditedConfiguration' })
-const Text = Type.Object(
-  {
-    text,
-    base: Type.Optional(
-      Type.String({
-        description:
-          'The `version` of the text that was edited, as `GET /admin/v1/config/text` returned it. Needed where the text has masks, such as `***1`: each becomes the value that it stands for, at the same place only.',
-      }),
-    ),
-  },
-  { additionalProperties: false, title: 'ProposedConfiguration' },
-)
+const EditedText = closedObject('EditedConfiguration', { text })
+const Text = closedObject('ProposedConfiguration', {
+  text,
+  base: Type.Optional(
+    Type.String({
+      description:
+        'The `version` of the text that was edited, as `GET /admin/v1/config/text` returned it. Needed where the text has masks, such as `***1`: each becomes the value that it stands for, at the same place only.',
+    }),
+  ),
+})
 
 const Problem = Type.Object({
-  line: Type.Union([Type.Integer(), Type.Null()]),
-  column: Type.Union([Type.Integer(), Type.Null()]),
+  line: orNull(Type.Integer()),
+  column: orNull(Type.Integer()),
   path: Type.String(),
   message: Type.String(),
 })
 
-const Validation = Type.Object(
-  { valid: Type.Boolean(), problems: Type.Array(Problem) },
-  { title: 'ConfigurationValidation' },
-)
+const Validation = titled('ConfigurationValidation', { valid: Type.Boolean(), problems: Type.Array(Problem) })
 
 export const ProposalFields = {
   changes: Type.Array(SettingChangeSchema),
@@ -55,16 +50,13 @@ export const ProposalFields = {
     description: 'Sections that would be empty: a running gateway applies such a file only on SIGHUP.',
   }),
 }
-const ProposalSchema = Type.Object(ProposalFields, { title: 'ConfigurationDifference' })
-export const Applied = Type.Object(
-  {
-    ...ProposalFields,
-    file: Type.String(),
-    written: Type.Boolean({ description: 'False: it had this text already.' }),
-    backup: Type.Union([Type.String(), Type.Null()], { description: 'The file with the text before.' }),
-  },
-  { title: 'AppliedConfiguration' },
-)
+const ProposalSchema = titled('ConfigurationDifference', ProposalFields)
+export const Applied = titled('AppliedConfiguration', {
+  ...ProposalFields,
+  file: Type.String(),
+  written: Type.Boolean({ description: 'False: it had this text already.' }),
+  backup: orNull(Type.String(), 'The file with the text before.'),
+})
 
 const ROOT = '/admin/v1/config'
 

@@ -5,6 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { adminRoute } from './route.ts'
 
 export type DiagnosticsParts = {
@@ -39,23 +40,20 @@ const VARIABLES = /^(GATEHOUSE_|OTEL_|BUN_|UV_|NODE_|(?:https?|all|no)_proxy$)/i
 const open = { additionalProperties: true } as const
 const rows = (description: string) =>
   Type.Union([Type.Array(Type.Object({}, open)), Type.Object({ unavailable: Type.String() })], { description })
-const Diagnostics = Type.Object(
-  {
-    made_at: Type.Integer({ description: 'Unix seconds.' }),
-    version: Type.String(),
-    process: Type.Object({}, { ...open, description: 'Of the process that answers: runtime, memory, uptime.' }),
-    store: Type.Object({ engine: Type.String() }),
-    environment: Type.Array(Type.String(), { description: 'The names of variables that are set; never their values.' }),
-    readiness: Type.Object({}, open),
-    providers: rows('As `/admin/v1/providers` lists them; so are models and overrides.'),
-    models: rows('With the health of their targets.'),
-    overrides: rows('Set at run time.'),
-    configuration: rows('Each setting and where it comes from; what may be a secret is `***`.'),
-    failed_requests: rows('The newest, without who sent them and without contents.'),
-    metrics: Type.Union([Type.String(), Type.Null()], { description: 'As Prometheus reads them; null: not counted.' }),
-  },
-  { title: 'Diagnostics' },
-)
+const Diagnostics = titled('Diagnostics', {
+  made_at: Type.Integer({ description: 'Unix seconds.' }),
+  version: Type.String(),
+  process: Type.Object({}, { ...open, description: 'Of the process that answers: runtime, memory, uptime.' }),
+  store: Type.Object({ engine: Type.String() }),
+  environment: Type.Array(Type.String(), { description: 'The names of variables that are set; never their values.' }),
+  readiness: Type.Object({}, open),
+  providers: rows('As `/admin/v1/providers` lists them; so are models and overrides.'),
+  models: rows('With the health of their targets.'),
+  overrides: rows('Set at run time.'),
+  configuration: rows('Each setting and where it comes from; what may be a secret is `***`.'),
+  failed_requests: rows('The newest, without who sent them and without contents.'),
+  metrics: orNull(Type.String(), 'As Prometheus reads them; null: not counted.'),
+})
 
 /** What is known without a running gateway: the process that collects it, and its variables. */
 export const surroundings = ({ version, environment }: Pick<DiagnosticsParts, 'version' | 'environment'>) => ({

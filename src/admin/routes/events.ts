@@ -7,6 +7,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { LiveEvents } from '../../observe/requests/live-events.ts'
 import { LIVE_EVENT_TYPES, type LiveEvent, readPlace } from '../../observe/requests/live-followers.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { titled } from '../../spec/fields.ts'
 import { adminRoute } from './route.ts'
 
 export type EventRouteParts = {
@@ -23,21 +24,18 @@ const CHECK_MILLISECONDS = 10_000
 const MAX_NEWEST = 1_000
 const ACCESS: AdminAccess = { right: 'read', project: 'own' }
 
-const LiveEventObject = Type.Object(
-  {
-    type: Type.Union([...LIVE_EVENT_TYPES, 'dropped'].map((type) => Type.Literal(type))),
-    at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
-    data: Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description:
-          'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `task`: its state after a change, without its request. Of `dropped`: how many `events` the reader lost, because it read too slowly or came back too late; null: that is not known.',
-      },
-    ),
-  },
-  { title: 'LiveEvent' },
-)
+const LiveEventObject = titled('LiveEvent', {
+  type: Type.Union([...LIVE_EVENT_TYPES, 'dropped'].map((type) => Type.Literal(type))),
+  at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
+  data: Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      description:
+        'Of `request` and `audit`: as in their lists, without `id`, feedback and hashes. Of `alert`: `event`, `message` and `data`. Of `task`: its state after a change, without its request. Of `dropped`: how many `events` the reader lost, because it read too slowly or came back too late; null: that is not known.',
+    },
+  ),
+})
 
 export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): Route[] {
   function follow(context: Context): Response {

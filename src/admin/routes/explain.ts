@@ -4,6 +4,7 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Route } from '../../http/context.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
+import { closedObject, flag, list, oneOf, orNull, text, titled } from '../../spec/fields.ts'
 import type { Explained, ExplainRequest } from '../explain-request.ts'
 import { noSuch } from './edit.ts'
 import { adminRoute } from './route.ts'
@@ -14,70 +15,58 @@ export type ExplainRouteParts = BodyParts & {
   tokens: Pick<Tokens, 'callerOf'>
 }
 
-const ExplainOrder = Type.Object(
-  {
-    model: Type.String({ minLength: 1, description: 'As a client would name it.' }),
-    family: Type.Optional(
-      Type.Enum([...ENDPOINT_FAMILIES], { description: 'The kind of request. Default: the first of the model.' }),
-    ),
-    stream: Type.Optional(Type.Boolean({ description: 'Default false.' })),
-    body: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), {
-        description: 'The request as a client would send it: its size, tools and images count for conditions.',
-      }),
-    ),
-    tags: Type.Optional(Type.Array(Type.String(), { maxItems: 16, description: 'As in the header x-gatehouse-tags.' })),
-    token_id: Type.Optional(
-      Type.String({ minLength: 1, description: 'As a request of this token. Default: of one without limits.' }),
-    ),
-  },
-  { additionalProperties: false, title: 'RoutingExplanationOrder' },
-)
+const ExplainOrder = closedObject('RoutingExplanationOrder', {
+  model: Type.String({ minLength: 1, description: 'As a client would name it.' }),
+  family: oneOf(ENDPOINT_FAMILIES, 'The kind of request. Default: the first of the model.'),
+  stream: flag('Default false.'),
+  body: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), {
+      description: 'The request as a client would send it: its size, tools and images count for conditions.',
+    }),
+  ),
+  tags: list(Type.String(), { maxItems: 16 }, 'As in the header x-gatehouse-tags.'),
+  token_id: text({ minLength: 1 }, 'As a request of this token. Default: of one without limits.'),
+})
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-
-const Explanation = Type.Object(
-  {
-    requested: Type.String(),
-    model: Type.String({ description: 'The model that serves it.' }),
-    family: Type.String(),
-    status: Type.String(),
-    fallbacks: Type.Record(Type.String(), Type.Array(Type.String())),
-    plan: Type.Object(
-      {
-        gates: Type.Array(Type.String(), { description: 'What may hold or refuse a call, in order.' }),
-        guards: Type.Array(Type.String(), { description: 'What checks the contents of a call, in order.' }),
-        cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
-        headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
-      },
-      { description: 'What is decided once for all calls of a caller; guards are those of the tags.' },
-    ),
-    strategy: Type.String(),
-    sticky: nullable(Type.String()),
-    hedge: Type.Boolean(),
-    tries: Type.Integer(),
-    deadline_seconds: nullable(Type.Number()),
-    order: Type.String({ description: '`fixed`, or `shared`: the next request may see another order.' }),
-    targets: Type.Array(
-      Type.Object({
-        target: Type.String(),
-        key: Type.Optional(Type.String()),
-        priority: Type.Integer(),
-        weight: Type.Number(),
-        order: nullable(Type.Integer({ description: 'Its position among the tries; null: it would not be tried.' })),
-        available: Type.Boolean(),
-        reason: Type.Optional(Type.String({ description: 'Why it is not available.' })),
-        available_in_seconds: Type.Optional(Type.Integer()),
-        first_byte_seconds: Type.Number(),
-        latency_ms: Type.Optional(Type.Integer()),
-        open_calls: Type.Integer(),
-        expected_cost: Type.Optional(nullable(Type.Number())),
-        is_full: Type.Optional(Type.Boolean()),
-      }),
-    ),
-  },
-  { title: 'RoutingExplanation' },
-)
+const Explanation = titled('RoutingExplanation', {
+  requested: Type.String(),
+  model: Type.String({ description: 'The model that serves it.' }),
+  family: Type.String(),
+  status: Type.String(),
+  fallbacks: Type.Record(Type.String(), Type.Array(Type.String())),
+  plan: Type.Object(
+    {
+      gates: Type.Array(Type.String(), { description: 'What may hold or refuse a call, in order.' }),
+      guards: Type.Array(Type.String(), { description: 'What checks the contents of a call, in order.' }),
+      cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
+      headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
+    },
+    { description: 'What is decided once for all calls of a caller; guards are those of the tags.' },
+  ),
+  strategy: Type.String(),
+  sticky: orNull(Type.String()),
+  hedge: Type.Boolean(),
+  tries: Type.Integer(),
+  deadline_seconds: orNull(Type.Number()),
+  order: Type.String({ description: '`fixed`, or `shared`: the next request may see another order.' }),
+  targets: Type.Array(
+    Type.Object({
+      target: Type.String(),
+      key: Type.Optional(Type.String()),
+      priority: Type.Integer(),
+      weight: Type.Number(),
+      order: orNull(Type.Integer({ description: 'Its position among the tries; null: it would not be tried.' })),
+      available: Type.Boolean(),
+      reason: text('Why it is not available.'),
+      available_in_seconds: Type.Optional(Type.Integer()),
+      first_byte_seconds: Type.Number(),
+      latency_ms: Type.Optional(Type.Integer()),
+      open_calls: Type.Integer(),
+      expected_cost: Type.Optional(orNull(Type.Number())),
+      is_full: Type.Optional(Type.Boolean()),
+    }),
+  ),
+})
 
 export function adminExplainRoutes({ explain, tokens, ...parts }: ExplainRouteParts): Route[] {
   const read = bodyReader(ExplainOrder, parts)

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { FacetName } from '../../store/requests/request-row.ts'
 import type { AccountNames } from './account-names.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
@@ -12,33 +13,28 @@ type FacetRouteParts = { requests: Pick<RequestReader, 'facets'>; nameOf: Accoun
 /** Of one facet. */
 const MAX_VALUES = 20
 
-const Facets = Type.Object(
-  {
-    object: Type.Literal('facets'),
-    partial: Type.Boolean({
-      description: 'Whether only the newest rows were counted, as many as a bounded time allows.',
+const Facets = titled('RequestFacets', {
+  object: Type.Literal('facets'),
+  partial: Type.Boolean({
+    description: 'Whether only the newest rows were counted, as many as a bounded time allows.',
+  }),
+  rows: Type.Integer({ description: 'How many rows were counted.' }),
+  from: orNull(Type.Integer(), 'Unix seconds: where it is partial, rows since then were counted.'),
+  facets: Type.Array(
+    Type.Object({
+      filter: Type.String({ description: 'The filter of the request log.' }),
+      values: Type.Array(
+        Type.Object({
+          value: Type.String({ description: 'For the filter.' }),
+          name: Type.String({ description: 'Of the token or project; otherwise the value.' }),
+          count: Type.Integer(),
+        }),
+        { description: `The most frequent first, at most ${MAX_VALUES}.` },
+      ),
+      more: Type.Boolean({ description: 'Whether there are further values.' }),
     }),
-    rows: Type.Integer({ description: 'How many rows were counted.' }),
-    from: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'Unix seconds: where it is partial, rows since then were counted.',
-    }),
-    facets: Type.Array(
-      Type.Object({
-        filter: Type.String({ description: 'The filter of the request log.' }),
-        values: Type.Array(
-          Type.Object({
-            value: Type.String({ description: 'For the filter.' }),
-            name: Type.String({ description: 'Of the token or project; otherwise the value.' }),
-            count: Type.Integer(),
-          }),
-          { description: `The most frequent first, at most ${MAX_VALUES}.` },
-        ),
-        more: Type.Boolean({ description: 'Whether there are further values.' }),
-      }),
-    ),
-  },
-  { title: 'RequestFacets' },
-)
+  ),
+})
 
 export function facetRoutes({ requests, nameOf }: FacetRouteParts): Route[] {
   async function facets(context: Context): Promise<Response> {

@@ -5,6 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
 import type { Audit } from '../audit/audit.ts'
@@ -19,24 +20,18 @@ export type FileRouteParts = {
   clock: Clock
 }
 
-const OrNull = <T extends Type.TSchema>(schema: T, description: string) =>
-  Type.Union([schema, Type.Null()], { description })
-
-const AdminFile = Type.Object(
-  {
-    file_id: Type.String(),
-    token_id: Type.String(),
-    project_id: OrNull(Type.String(), 'Of the token when the file was stored; null: none.'),
-    purpose: Type.Enum([...STORED_PURPOSES]),
-    filename: Type.String(),
-    content_type: Type.String(),
-    bytes: Type.Integer(),
-    created_at: Type.Integer({ description: 'Unix seconds.' }),
-    expires_at: OrNull(Type.Integer(), 'Unix seconds; null: it is kept until it is deleted.'),
-  },
-  { title: 'AdminFile' },
-)
-const AdminFileDeleted = Type.Object({ file_id: Type.String(), deleted: Type.Boolean() }, { title: 'AdminFileDeleted' })
+const AdminFile = titled('AdminFile', {
+  file_id: Type.String(),
+  token_id: Type.String(),
+  project_id: orNull(Type.String(), 'Of the token when the file was stored; null: none.'),
+  purpose: Type.Enum([...STORED_PURPOSES]),
+  filename: Type.String(),
+  content_type: Type.String(),
+  bytes: Type.Integer(),
+  created_at: Type.Integer({ description: 'Unix seconds.' }),
+  expires_at: orNull(Type.Integer(), 'Unix seconds; null: it is kept until it is deleted.'),
+})
+const AdminFileDeleted = titled('AdminFileDeleted', { file_id: Type.String(), deleted: Type.Boolean() })
 
 const fileView = ({ output_key: _, ...file }: FileRow) => file
 

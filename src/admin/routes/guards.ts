@@ -9,6 +9,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, list, oneOf, orNull, text, titled } from '../../spec/fields.ts'
 import { OPERATOR } from '../explain-request.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
@@ -26,59 +27,43 @@ const MAX_PAGES = 10
 const SIDES = ['input', 'output'] as const
 
 const Outcome = Type.Enum([...GUARD_OUTCOMES])
-const GuardList = Type.Object(
-  {
-    object: Type.Literal('guards'),
-    data: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        kind: Type.Union([Type.String(), Type.Null()], {
-          description: 'null: it is not in the configuration any more.',
-        }),
-        mode: Type.Union([Type.String(), Type.Null()]),
-        on: Type.Array(Type.Enum([...SIDES])),
-        outcomes: Type.Array(Type.Object({ on: Type.String(), outcome: Type.String(), requests: Type.Integer() })),
-      }),
-      { description: 'In the order in which they check.' },
-    ),
-    requests: Type.Integer({ description: 'How many requests were looked at.' }),
-    partial: Type.Boolean({ description: 'The log has more rows than were looked at: numbers may be too small.' }),
-  },
-  { title: 'GuardList' },
-)
+const GuardList = titled('GuardList', {
+  object: Type.Literal('guards'),
+  data: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      kind: orNull(Type.String(), 'null: it is not in the configuration any more.'),
+      mode: orNull(Type.String()),
+      on: Type.Array(Type.Enum([...SIDES])),
+      outcomes: Type.Array(Type.Object({ on: Type.String(), outcome: Type.String(), requests: Type.Integer() })),
+    }),
+    { description: 'In the order in which they check.' },
+  ),
+  requests: Type.Integer({ description: 'How many requests were looked at.' }),
+  partial: Type.Boolean({ description: 'The log has more rows than were looked at: numbers may be too small.' }),
+})
 type GuardRow = Type.Static<typeof GuardList>['data'][number]
 
-const GuardTest = Type.Object(
-  {
-    text: Type.String({ minLength: 1, maxLength: 100_000 }),
-    on: Type.Optional(Type.Enum([...SIDES], { description: 'As a text of a request or of an answer. Default input.' })),
-    guards: Type.Optional(
-      Type.Array(Type.String(), {
-        minItems: 1,
-        maxItems: 32,
-        description: 'By name. Default: all, or those of `model`.',
-      }),
-    ),
-    model: Type.Optional(Type.String({ minLength: 1, description: 'Only guards that check calls at this model.' })),
-  },
-  { additionalProperties: false, title: 'GuardTest' },
-)
-const GuardTestResult = Type.Object(
-  {
-    on: Type.Enum([...SIDES]),
-    results: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        outcome: Type.Union([Outcome, Type.Null()], {
-          description: 'null: it does not check this side, or asks a model or a service, which is not done here.',
-        }),
-        text: Type.Union([Type.String(), Type.Null()], { description: 'As it is passed on; null: it is blocked.' }),
-      }),
-      { description: 'Of each guard by itself, in order.' },
-    ),
-  },
-  { title: 'GuardTestResult' },
-)
+const GuardTest = closedObject('GuardTest', {
+  text: Type.String({ minLength: 1, maxLength: 100_000 }),
+  on: oneOf(SIDES, 'As a text of a request or of an answer. Default input.'),
+  guards: list(Type.String(), { minItems: 1, maxItems: 32 }, 'By name. Default: all, or those of `model`.'),
+  model: text({ minLength: 1 }, 'Only guards that check calls at this model.'),
+})
+const GuardTestResult = titled('GuardTestResult', {
+  on: Type.Enum([...SIDES]),
+  results: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      outcome: orNull(
+        Outcome,
+        'null: it does not check this side, or asks a model or a service, which is not done here.',
+      ),
+      text: orNull(Type.String(), 'As it is passed on; null: it is blocked.'),
+    }),
+    { description: 'Of each guard by itself, in order.' },
+  ),
+})
 
 export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: GuardRouteParts): Route[] {
   const readTest = bodyReader(GuardTest, parts)

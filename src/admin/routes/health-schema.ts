@@ -7,9 +7,9 @@ import { stateId, targetName } from '../../calls/routing/target-state.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Target } from '../../providers/provider.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const time = (description: string) => nullable(Type.Integer({ description: `${description} Unix seconds.` }))
+const time = (description: string) => orNull(Type.Integer({ description: `${description} Unix seconds.` }))
 
 const TargetHealthSchema = Type.Object(
   {
@@ -20,23 +20,21 @@ const TargetHealthSchema = Type.Object(
     since: time('When the state began; null: at the start of the process, or not known.'),
     until: time('When it is available again, so far as known.'),
     open_calls: Type.Integer(),
-    latency_ms: nullable(Type.Integer({ description: 'The moving average of the time to the first byte.' })),
-    expected_latency_ms: nullable(Type.Integer({ description: 'What the strategy least_latency compares.' })),
+    latency_ms: orNull(Type.Integer({ description: 'The moving average of the time to the first byte.' })),
+    expected_latency_ms: orNull(Type.Integer({ description: 'What the strategy least_latency compares.' })),
     recent: Type.Object(
-      { succeeded: Type.Integer(), failed: Type.Integer(), error_rate: nullable(Type.Number()) },
+      { succeeded: Type.Integer(), failed: Type.Integer(), error_rate: orNull(Type.Number()) },
       { description: 'Of the last 30 to 60 seconds.' },
     ),
     consecutive_failures: Type.Integer(),
     ejections: Type.Integer({ description: 'Without a success in between: each is twice as long.' }),
-    active_health: nullable(
-      Type.String({ description: '`healthy` or `unhealthy`; null: its provider is not probed.' }),
-    ),
+    active_health: orNull(Type.String({ description: '`healthy` or `unhealthy`; null: its provider is not probed.' })),
     last_ok_at: time('The last success.'),
-    last_error: nullable(
+    last_error: orNull(
       Type.Object({
         at: Type.Integer({ description: 'Unix seconds.' }),
         code: Type.String(),
-        upstream_status: nullable(Type.Integer()),
+        upstream_status: orNull(Type.Integer()),
         message: Type.String(),
       }),
     ),
@@ -44,20 +42,17 @@ const TargetHealthSchema = Type.Object(
   { title: 'TargetHealth', description: 'As this gateway process knows it.' },
 )
 
-export const TargetSchema = Type.Object(
-  {
-    id: Type.String({ description: '`provider/model`, with `#key` where the provider has several keys.' }),
-    provider: Type.String(),
-    model: Type.String({ description: 'The name of the model at the provider.' }),
-    key: nullable(Type.String({ description: 'The name of the key.' })),
-    priority: Type.Integer(),
-    weight: Type.Number(),
-    weight_from: Type.String({ description: '`configuration` or `override`.' }),
-    is_full: Type.Boolean({ description: 'Its provider has as many open calls as it may.' }),
-    health: TargetHealthSchema,
-  },
-  { title: 'Target' },
-)
+export const TargetSchema = titled('Target', {
+  id: Type.String({ description: '`provider/model`, with `#key` where the provider has several keys.' }),
+  provider: Type.String(),
+  model: Type.String({ description: 'The name of the model at the provider.' }),
+  key: orNull(Type.String({ description: 'The name of the key.' })),
+  priority: Type.Integer(),
+  weight: Type.Number(),
+  weight_from: Type.String({ description: '`configuration` or `override`.' }),
+  is_full: Type.Boolean({ description: 'Its provider has as many open calls as it may.' }),
+  health: TargetHealthSchema,
+})
 type TargetView = Type.Static<typeof TargetSchema>
 
 export type TargetViewParts = { router: Pick<Router, 'candidates'>; overrides: LiveOverrides; clock: Clock }

@@ -4,6 +4,7 @@ import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
 import { adminRoute } from './route.ts'
@@ -19,29 +20,26 @@ const DEFAULT_DAYS = 7
 const MOST_DAYS = 92
 const MOST_DIFFERENCES = 100
 
-const LedgerCheck = Type.Object(
-  {
-    from: Type.Integer({ description: 'Unix seconds; included.' }),
-    to: Type.Integer({ description: 'Unix seconds; not included.' }),
-    difference: Type.Integer({ minimum: 0, description: 'How many sums differ; 0: the ledger adds up.' }),
-    differences: Type.Array(
-      Type.Object({
-        what: Type.String({ description: '`minute`, `hour`, `day`, `end_users`, `tasks` or `budgets`.' }),
-        at: Type.Integer({ description: 'Unix seconds.' }),
-        of: Type.Array(Type.String(), { description: 'What identifies the sum, such as its token and model.' }),
-        count: Type.String(),
-        difference: Type.String({ description: 'The entries less the sum.' }),
-      }),
-      { description: `The first ${MOST_DIFFERENCES}.` },
-    ),
-    requests: Type.Integer(),
-    amount: Type.Number({ description: 'What the callers are charged.' }),
-    cost: Type.Number({ description: 'What the providers charge.' }),
-    unknown_costs: Type.Integer({ description: 'Requests without a known cost, which `cost` leaves out.' }),
-    currency: Type.String(),
-  },
-  { title: 'LedgerCheck' },
-)
+const LedgerCheck = titled('LedgerCheck', {
+  from: Type.Integer({ description: 'Unix seconds; included.' }),
+  to: Type.Integer({ description: 'Unix seconds; not included.' }),
+  difference: Type.Integer({ minimum: 0, description: 'How many sums differ; 0: the ledger adds up.' }),
+  differences: Type.Array(
+    Type.Object({
+      what: Type.String({ description: '`minute`, `hour`, `day`, `end_users`, `tasks` or `budgets`.' }),
+      at: Type.Integer({ description: 'Unix seconds.' }),
+      of: Type.Array(Type.String(), { description: 'What identifies the sum, such as its token and model.' }),
+      count: Type.String(),
+      difference: Type.String({ description: 'The entries less the sum.' }),
+    }),
+    { description: `The first ${MOST_DIFFERENCES}.` },
+  ),
+  requests: Type.Integer(),
+  amount: Type.Number({ description: 'What the callers are charged.' }),
+  cost: Type.Number({ description: 'What the providers charge.' }),
+  unknown_costs: Type.Integer({ description: 'Requests without a known cost, which `cost` leaves out.' }),
+  currency: Type.String(),
+})
 
 export function ledgerRoutes({ ledger, clock }: LedgerRouteParts): Route[] {
   /** A second one waits for none: each reads every entry of its range. */

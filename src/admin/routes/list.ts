@@ -1,6 +1,7 @@
 /** Pages of the admin API's lists: `limit` and an opaque `cursor`; answers `{data, next_cursor}`. */
 import Type, { type TSchema } from 'typebox'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AccountFilter } from '../../store/tokens/account-store.ts'
 
@@ -57,9 +58,7 @@ export const listSchema = (item: TSchema, title: string, more: Record<string, TS
   Type.Object(
     {
       data: Type.Array(item),
-      next_cursor: Type.Union([Type.String(), Type.Null()], {
-        description: 'The `cursor` of the next page; null: this is the last.',
-      }),
+      next_cursor: orNull(Type.String(), 'The `cursor` of the next page; null: this is the last.'),
       ...more,
     },
     { title },

@@ -7,6 +7,7 @@ import { assertSameOrigin, setCookie } from '../../http/session-cookie.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { ADMIN_ROLES, AdminSession } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, integer, text, titled } from '../../spec/fields.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { assertNoMoreThan } from '../access/rights.ts'
 import type { AdminSessions } from '../access/sessions.ts'
@@ -25,47 +26,28 @@ export type SessionRouteParts = BodyParts & {
 }
 
 const ROOT = '/admin/v1/sessions'
-const Login = Type.Object(
-  {
-    link: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: 'What follows `#` in the link.' })),
-    token: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 512, description: 'An admin token, in place of a link.' }),
-    ),
-  },
-  { additionalProperties: false, title: 'Login' },
-)
-const LoginLinkOrder = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 100,
-      description: 'The person, as the audit log and the request log name it.',
-    }),
-    role: Type.Enum([...ADMIN_ROLES], { description: 'No right of it may be one that the caller lacks.' }),
-    project_id: Type.Optional(
-      Type.String({ description: 'Of a project_admin or project_member. Default: that of the caller.' }),
-    ),
-    valid_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 60,
-        maximum: 604_800,
-        description: 'How long the link may be used, once. Default 86400.',
-      }),
-    ),
-  },
-  { additionalProperties: false, title: 'LoginLinkOrder' },
-)
-const LoginLink = Type.Object(
-  {
-    link: Type.String({ description: 'To be opened in a browser. Shown only in this response.' }),
-    expires_at: Type.Integer({ description: 'Unix seconds.' }),
-  },
-  { title: 'LoginLink' },
-)
+const Login = closedObject('Login', {
+  link: text({ minLength: 1, maxLength: 200 }, 'What follows `#` in the link.'),
+  token: text({ minLength: 1, maxLength: 512 }, 'An admin token, in place of a link.'),
+})
+const LoginLinkOrder = closedObject('LoginLinkOrder', {
+  name: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    description: 'The person, as the audit log and the request log name it.',
+  }),
+  role: Type.Enum([...ADMIN_ROLES], { description: 'No right of it may be one that the caller lacks.' }),
+  project_id: text('Of a project_admin or project_member. Default: that of the caller.'),
+  valid_seconds: integer({ minimum: 60, maximum: 604_800 }, 'How long the link may be used, once. Default 86400.'),
+})
+const LoginLink = titled('LoginLink', {
+  link: Type.String({ description: 'To be opened in a browser. Shown only in this response.' }),
+  expires_at: Type.Integer({ description: 'Unix seconds.' }),
+})
 const LINK_SECONDS = 86_400
 /** A name is part of lines and lists. */
 const CONTROL = /\p{Cc}/u
-const Ended = Type.Object({ ended: Type.Integer({ description: 'How many sessions.' }) }, { title: 'SessionsEnded' })
+const Ended = titled('SessionsEnded', { ended: Type.Integer({ description: 'How many sessions.' }) })
 
 export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...parts }: SessionRouteParts): Route[] {
   // Nobody is known yet: it may hold no more than it needs.

@@ -7,7 +7,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { closed } from '../../spec/fields.ts'
+import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
@@ -21,26 +21,20 @@ const ROOT = '/admin/v1/mcp/connections'
 /** Who may call models in the playground may connect: for themselves only. */
 const ACCESS: AdminAccess = { right: 'call', project: 'own' }
 
-const McpConnection = Type.Object(
-  {
-    server: Type.String(),
-    state: Type.Enum(['connected', 'ended', 'none'], {
-      description: 'ended: the authorization server has refused to go on, and the person must connect again.',
-    }),
-    connected_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds.' }),
-  },
-  { title: 'McpConnection' },
-)
-export const McpConnectionEnded = Type.Object({ revoked: Type.Boolean() }, { title: 'McpConnectionEnded' })
-const Finish = Type.Object(
-  {
-    query: Type.String({
-      maxLength: 8192,
-      description: 'What the authorization server has added to the address of the console: code, state, iss.',
-    }),
-  },
-  { ...closed, title: 'McpConnectionFinish' },
-)
+const McpConnection = titled('McpConnection', {
+  server: Type.String(),
+  state: Type.Enum(['connected', 'ended', 'none'], {
+    description: 'ended: the authorization server has refused to go on, and the person must connect again.',
+  }),
+  connected_at: orNull(Type.Integer(), 'Unix seconds.'),
+})
+export const McpConnectionEnded = titled('McpConnectionEnded', { revoked: Type.Boolean() })
+const Finish = closedObject('McpConnectionFinish', {
+  query: Type.String({
+    maxLength: 8192,
+    description: 'What the authorization server has added to the address of the console: code, state, iss.',
+  }),
+})
 
 export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
   const { mcpServers, mcpConnections, settings } = parts
@@ -119,7 +113,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
       description:
         'For the console: the address of the authorization server, which sends the browser back to `/console/mcp`. Only the same session can finish it, once, within 10 minutes.',
       params,
-      response: Type.Object({ location: Type.String() }, { title: 'McpConnectionBegun' }),
+      response: titled('McpConnectionBegun', { location: Type.String() }),
       errors: [
         'object_not_found',
         'upstream_unreachable',
@@ -133,7 +127,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
       summary: 'Finish to connect to an MCP server',
       description: 'With what the authorization server has sent back by the browser.',
       request: Finish,
-      response: Type.Object({ server: Type.String() }, { title: 'McpConnectionMade' }),
+      response: titled('McpConnectionMade', { server: Type.String() }),
       errors: [...BODY_ERRORS, 'object_not_found', 'upstream_unreachable', 'bad_upstream_response', 'upstream_auth'],
       example: { query: 'code=...&state=...&iss=https%3A%2F%2Flogin.example.com' },
       handle: finish,

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { McpConnections } from '../../families/mcp/connections.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { OAuthServer } from '../../providers/mcp/user-oauth.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { McpConnectionRow } from '../../store/admin/mcp-connection-store.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -17,20 +18,17 @@ export type McpPeopleRouteParts = {
 
 const ROOT = '/admin/v1/mcp/people'
 
-const McpPerson = Type.Object(
-  {
-    connection_id: Type.String({ description: '`mcpc_` and 16 alphanumerics.' }),
-    server: Type.String(),
-    subject: Type.String({ description: 'The person, as the OpenID provider names it.' }),
-    issuer: Type.String({ description: 'The OpenID provider.' }),
-    state: Type.Enum(['connected', 'ended'], {
-      description: 'ended: the authorization server has refused to go on, and the person must connect again.',
-    }),
-    connected_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds.' }),
-    last_used_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds, to the minute.' }),
-  },
-  { title: 'McpPerson' },
-)
+const McpPerson = titled('McpPerson', {
+  connection_id: Type.String({ description: '`mcpc_` and 16 alphanumerics.' }),
+  server: Type.String(),
+  subject: Type.String({ description: 'The person, as the OpenID provider names it.' }),
+  issuer: Type.String({ description: 'The OpenID provider.' }),
+  state: Type.Enum(['connected', 'ended'], {
+    description: 'ended: the authorization server has refused to go on, and the person must connect again.',
+  }),
+  connected_at: orNull(Type.Integer(), 'Unix seconds.'),
+  last_used_at: orNull(Type.Integer(), 'Unix seconds, to the minute.'),
+})
 
 export function mcpPeopleRoutes({ mcpConnections, personalServer }: McpPeopleRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {

@@ -6,33 +6,28 @@ import type { McpServers } from '../../families/mcp/servers.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type McpServerRouteParts = { mcpServers: Pick<McpServers, 'all' | 'approvedOf'> }
 
-const nullable = <T extends Type.TSchema>(schema: T, description: string) =>
-  Type.Union([schema, Type.Null()], { description })
-
-const McpServer = Type.Object(
-  {
-    server: Type.String(),
-    kind: Type.Enum(['built in', 'http', 'sse', 'openapi', 'program']),
-    address: nullable(Type.String(), 'Its address, or the program without its arguments; null: it is built in.'),
-    sandbox: nullable(Type.String(), 'How its program is confined, or `off`; null: it is none.'),
-    per_session: Type.Boolean({
-      description: 'Sessions of clients have connections of their own, of which nothing is said here.',
-    }),
-    state: Type.Enum(['connected', 'failing', 'idle'], {
-      description: 'In this process. failing: its last use failed. idle: not used yet, or its connection has ended.',
-    }),
-    failing_since: nullable(Type.Integer(), 'Unix seconds.'),
-    error: nullable(Type.String(), 'Why its last use failed, without secrets.'),
-    tools: nullable(Type.Integer({ minimum: 0 }), 'How many it offers; null: it was not reached yet.'),
-  },
-  { title: 'McpServer' },
-)
+const McpServer = titled('McpServer', {
+  server: Type.String(),
+  kind: Type.Enum(['built in', 'http', 'sse', 'openapi', 'program']),
+  address: orNull(Type.String(), 'Its address, or the program without its arguments; null: it is built in.'),
+  sandbox: orNull(Type.String(), 'How its program is confined, or `off`; null: it is none.'),
+  per_session: Type.Boolean({
+    description: 'Sessions of clients have connections of their own, of which nothing is said here.',
+  }),
+  state: Type.Enum(['connected', 'failing', 'idle'], {
+    description: 'In this process. failing: its last use failed. idle: not used yet, or its connection has ended.',
+  }),
+  failing_since: orNull(Type.Integer(), 'Unix seconds.'),
+  error: orNull(Type.String(), 'Why its last use failed, without secrets.'),
+  tools: orNull(Type.Integer({ minimum: 0 }), 'How many it offers; null: it was not reached yet.'),
+})
 
 const ROOT = '/admin/v1/mcp/servers'
 

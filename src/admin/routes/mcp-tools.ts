@@ -7,6 +7,7 @@ import { canonicalJson, isRecord, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { SANDBOX_TOOLS } from '../../providers/mcp/sandbox-tools.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { McpToolRow, McpToolStore } from '../../store/admin/mcp-tool-store.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -24,37 +25,31 @@ const Change = Type.Object({
   after: Type.Unknown({ description: 'As it is now.' }),
 })
 
-const McpTool = Type.Object(
-  {
-    server: Type.String(),
-    tool: Type.String(),
-    state: Type.Enum(['approved', 'pending', 'changed'], {
-      description: 'pending: never approved. changed: approved as it was before. Only an approved tool can be used.',
-    }),
-    hash: Type.String({ description: 'SHA-256 of its definition as it is now.' }),
-    description: Type.String(),
-    definition: Type.Unknown({
-      description: 'What an approval would approve: its name, description and schemas. Null: it is approved.',
-    }),
-    changes: Type.Array(Change, { description: 'What differs from what was approved.' }),
-    seen_at: Type.Integer({ description: 'Unix seconds: since when it is as it is.' }),
-    approved_at: Type.Union([Type.Integer(), Type.Null()]),
-    approved_by: Type.Union([Type.String(), Type.Null()]),
-  },
-  { title: 'McpTool' },
-)
+const McpTool = titled('McpTool', {
+  server: Type.String(),
+  tool: Type.String(),
+  state: Type.Enum(['approved', 'pending', 'changed'], {
+    description: 'pending: never approved. changed: approved as it was before. Only an approved tool can be used.',
+  }),
+  hash: Type.String({ description: 'SHA-256 of its definition as it is now.' }),
+  description: Type.String(),
+  definition: Type.Unknown({
+    description: 'What an approval would approve: its name, description and schemas. Null: it is approved.',
+  }),
+  changes: Type.Array(Change, { description: 'What differs from what was approved.' }),
+  seen_at: Type.Integer({ description: 'Unix seconds: since when it is as it is.' }),
+  approved_at: orNull(Type.Integer()),
+  approved_by: orNull(Type.String()),
+})
 type McpTool = Type.Static<typeof McpTool>
 
-const Approval = Type.Object(
-  {
-    server: Type.String(),
-    tool: Type.String(),
-    hash: Type.String({
-      description: 'That of the definition that was read: a tool that has changed since is not approved.',
-    }),
-  },
-  { additionalProperties: false, title: 'McpToolApproval' },
-)
+const Approval = closedObject('McpToolApproval', {
+  server: Type.String(),
+  tool: Type.String(),
+  hash: Type.String({
+    description: 'That of the definition that was read: a tool that has changed since is not approved.',
+  }),
+})
 
 const ROOT = '/admin/v1/mcp/tools'
 

@@ -4,6 +4,7 @@ import type { CatalogueModel } from '../../models/catalogue.ts'
 import { isEnding, statusAt } from '../../models/lifecycle.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import { readText, textParameter } from './list.ts'
 import { knownOf } from './model-view.ts'
@@ -48,9 +49,9 @@ export function modelFilter(query: URLSearchParams, now: number): (model: Catalo
 }
 
 const Tally = Type.Record(Type.String(), Type.Integer({ minimum: 0 }))
-export const ModelCounts = Type.Union(
-  [Type.Object({ family: Tally, status: Tally }, { title: 'ModelCounts' }), Type.Null()],
-  { description: 'How many models each value of these filters would leave, with the other filters as they are.' },
+export const ModelCounts = orNull(
+  titled('ModelCounts', { family: Tally, status: Tally }),
+  'How many models each value of these filters would leave, with the other filters as they are.',
 )
 
 /** Null where the query does not ask for them. Throws invalid_value. */

@@ -2,40 +2,37 @@
 import Type from 'typebox'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import { statusAt } from '../../models/lifecycle.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { type PriceVersion, priceAt } from '../../spec/price.ts'
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const time = (description: string) => nullable(Type.Integer({ description: `${description} Unix seconds.` }))
+const time = (description: string) => orNull(Type.Integer({ description: `${description} Unix seconds.` }))
 const amount = (description: string) =>
-  nullable(Type.Number({ description: `${description} In the currency of the ledger; null: none, or not known.` }))
+  orNull(Type.Number({ description: `${description} In the currency of the ledger; null: none, or not known.` }))
 
-const ModelPrice = Type.Object(
-  {
-    from: nullable(Type.Integer({ description: 'In force from then on. Unix seconds; null: ever since.' })),
-    input: amount('A million input tokens.'),
-    cached_input: amount('A million that were read from a cache of the provider.'),
-    cache_write: amount('A million that were written to one.'),
-    output: amount('A million output tokens.'),
-    reasoning: amount('A million output tokens of reasoning.'),
-    output_audio: amount('A million output tokens of audio.'),
-    tiers: Type.Array(
-      Type.Object({
-        above: Type.Integer({ description: 'In force where the input has more tokens.' }),
-        input: amount('A million input tokens.'),
-        output: amount('A million output tokens.'),
-      }),
-    ),
-    image: amount('An image.'),
-    video: amount('A video.'),
-    video_second: amount('A second of video.'),
-    three_d: amount('A 3D model.'),
-    search: amount('A search of the web.'),
-    speech_characters: amount('A million characters of text that is spoken.'),
-    audio_minute: amount('A minute of audio that is transcribed.'),
-    request: amount('A request, besides its tokens.'),
-  },
-  { title: 'ModelPrice' },
-)
+const ModelPrice = titled('ModelPrice', {
+  from: orNull(Type.Integer({ description: 'In force from then on. Unix seconds; null: ever since.' })),
+  input: amount('A million input tokens.'),
+  cached_input: amount('A million that were read from a cache of the provider.'),
+  cache_write: amount('A million that were written to one.'),
+  output: amount('A million output tokens.'),
+  reasoning: amount('A million output tokens of reasoning.'),
+  output_audio: amount('A million output tokens of audio.'),
+  tiers: Type.Array(
+    Type.Object({
+      above: Type.Integer({ description: 'In force where the input has more tokens.' }),
+      input: amount('A million input tokens.'),
+      output: amount('A million output tokens.'),
+    }),
+  ),
+  image: amount('An image.'),
+  video: amount('A video.'),
+  video_second: amount('A second of video.'),
+  three_d: amount('A 3D model.'),
+  search: amount('A search of the web.'),
+  speech_characters: amount('A million characters of text that is spoken.'),
+  audio_minute: amount('A minute of audio that is transcribed.'),
+  request: amount('A request, besides its tokens.'),
+})
 type ModelPrice = Type.Static<typeof ModelPrice>
 
 export const KnownFields = {
@@ -44,11 +41,11 @@ export const KnownFields = {
   status: Type.String({ description: '`active`, `deprecated` or `retired`.' }),
   deprecated_at: time('Its deprecation, also one ahead.'),
   retired_at: time('Its retirement, also one ahead.'),
-  replaced_by: nullable(Type.String({ description: 'The model to use instead.' })),
+  replaced_by: orNull(Type.String({ description: 'The model to use instead.' })),
   created: Type.Integer({ description: 'When it entered the catalogue. Unix seconds.' }),
-  context_tokens: nullable(Type.Integer({ description: 'Input and output together; null: not known.' })),
-  max_output_tokens: nullable(Type.Integer({ description: 'null: not known.' })),
-  price: nullable(ModelPrice),
+  context_tokens: orNull(Type.Integer({ description: 'Input and output together; null: not known.' })),
+  max_output_tokens: orNull(Type.Integer({ description: 'null: not known.' })),
+  price: orNull(ModelPrice),
 }
 export const DetailFields = {
   prices: Type.Array(ModelPrice, { description: 'By date, the oldest first; those ahead too.' }),
@@ -60,9 +57,9 @@ export const DetailFields = {
   }),
   speech: Type.Object(
     {
-      characters: nullable(Type.Integer()),
-      voices: nullable(Type.Array(Type.String())),
-      formats: nullable(Type.Array(Type.String())),
+      characters: orNull(Type.Integer()),
+      voices: orNull(Type.Array(Type.String())),
+      formats: orNull(Type.Array(Type.String())),
     },
     { description: 'What it accepts of speech; null: anything is forwarded.' },
   ),

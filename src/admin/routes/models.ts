@@ -6,6 +6,7 @@ import { unixSeconds } from '../../kit/clock.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Supply } from '../../models/supply.ts'
+import { titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -26,15 +27,12 @@ const ModelFields = {
   strategy: Type.String(),
   targets: Type.Array(TargetSchema),
 }
-const AdminModel = Type.Object(ModelFields, { title: 'AdminModel' })
-const AdminModelWithSettings = Type.Object(
-  {
-    ...ModelFields,
-    ...DetailFields,
-    settings: Type.Array(SettingSchema, { description: 'What the configuration says of it.' }),
-  },
-  { title: 'AdminModelWithSettings' },
-)
+const AdminModel = titled('AdminModel', ModelFields)
+const AdminModelWithSettings = titled('AdminModelWithSettings', {
+  ...ModelFields,
+  ...DetailFields,
+  settings: Type.Array(SettingSchema, { description: 'What the configuration says of it.' }),
+})
 
 const ROOT = '/admin/v1/models'
 

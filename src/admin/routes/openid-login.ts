@@ -5,6 +5,7 @@ import { adminBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { loginCookie, setCookie, setLoginCookie } from '../../http/session-cookie.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { titled } from '../../spec/fields.ts'
 import { LOGIN_SECONDS, LoginRefused, localPath, type OidcLogin } from '../access/oidc.ts'
 import type { AdminSessions } from '../access/sessions.ts'
 import type { Audit } from '../audit/audit.ts'
@@ -18,15 +19,12 @@ export type OidcRouteParts = {
   settings: ServerSettings
 }
 
-const LoginMethods = Type.Object(
-  {
-    methods: Type.Array(Type.String(), {
-      description:
-        '`link`: one that `gatehouse admin login` prints; `token`: an admin token; `oidc`: at the OpenID provider, by `/admin/v1/login/oidc`.',
-    }),
-  },
-  { title: 'LoginMethods' },
-)
+const LoginMethods = titled('LoginMethods', {
+  methods: Type.Array(Type.String(), {
+    description:
+      '`link`: one that `gatehouse admin login` prints; `token`: an admin token; `oidc`: at the OpenID provider, by `/admin/v1/login/oidc`.',
+  }),
+})
 type LoginMethods = Type.Static<typeof LoginMethods>
 
 const PATH = '/admin/v1/login/oidc'

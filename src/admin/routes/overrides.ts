@@ -7,6 +7,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Supply } from '../../models/supply.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { Override } from '../../store/admin/override-store.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { targetId } from './health-schema.ts'
@@ -24,27 +25,24 @@ const state = Type.Union([Type.Literal('drained'), Type.Literal('disabled'), Typ
   description:
     'drained: it gets no new calls, open calls end, and its tasks go on. disabled: as if it were not configured; its tasks wait. null: as configured.',
 })
-const weight = Type.Union([Type.Number({ minimum: 0, maximum: 1_000_000 }), Type.Null()], {
-  description:
-    'Its share of the calls of its priority; 0: only where no other is left. Of a provider: of each of its targets. Of a key: relative to the other keys. null: as configured.',
+const weight = orNull(
+  Type.Number({ minimum: 0, maximum: 1_000_000 }),
+  'Its share of the calls of its priority; 0: only where no other is left. Of a provider: of each of its targets. Of a key: relative to the other keys. null: as configured.',
+)
+
+const OverrideSchema = titled('RoutingOverride', {
+  kind: Type.Enum([...KINDS]),
+  name: Type.String(),
+  weight,
+  state,
+  set_by: Type.String({ description: 'Who set it last.' }),
+  set_at: Type.Integer({ description: 'Unix seconds.' }),
 })
 
-const OverrideSchema = Type.Object(
-  {
-    kind: Type.Enum([...KINDS]),
-    name: Type.String(),
-    weight,
-    state,
-    set_by: Type.String({ description: 'Who set it last.' }),
-    set_at: Type.Integer({ description: 'Unix seconds.' }),
-  },
-  { title: 'RoutingOverride' },
-)
-
-const OverrideChange = Type.Object(
-  { weight: Type.Optional(weight), state: Type.Optional(state) },
-  { additionalProperties: false, title: 'RoutingOverrideChange' },
-)
+const OverrideChange = closedObject('RoutingOverrideChange', {
+  weight: Type.Optional(weight),
+  state: Type.Optional(state),
+})
 
 const ROOT = '/admin/v1/overrides'
 const ONE = `${ROOT}/:kind/:name{.+}`

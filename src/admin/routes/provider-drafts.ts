@@ -14,6 +14,7 @@ import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, flag, list, orNull, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
 import { type ApplyParts, changedFile, configApply, withProblems } from './config-apply.ts'
@@ -43,77 +44,66 @@ const closed = { additionalProperties: false } as const
 const text = (description: string, maxLength = 2_048) =>
   Type.Optional(Type.String({ minLength: 1, maxLength, description }))
 const KEY = 'The API key, or a reference such as `${ACME_KEY}` or `${file:/run/secrets/acme}`. It is never returned.'
-const Draft = Type.Object(
-  {
-    id: Type.String({ minLength: 1, maxLength: 128, description: 'The id of the provider.' }),
-    settings: Type.Optional(
-      Type.Object(
-        {
-          preset: text('A known provider.', 64),
-          kind: text('The API that it has.', 64),
-          base_url: text('Its base URL.'),
-          key: text(KEY, 8_192),
-          key_file: text('A file with only the API key.'),
-          headers: Type.Optional(
-            Type.Record(Type.String(), Type.String({ maxLength: 8_192 }), { description: 'Sent with every request.' }),
-          ),
-          discover: Type.Optional(Type.Boolean({ description: 'Offer all models of its list.' })),
-        },
-        { ...closed, description: 'Of a provider that the file does not have yet.' },
-      ),
-    ),
-    new_key: Type.Optional(
-      Type.Object(
-        {
-          name: Type.String({ minLength: 1, maxLength: 64, description: 'The name of the key.' }),
-          key: text(KEY, 8_192),
-          key_file: text('A file with only the API key.'),
-        },
-        { ...closed, description: 'One more key of a provider of the file; instead of `settings`.' },
-      ),
-    ),
-    models: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            model: Type.String({ minLength: 1, maxLength: 512, description: 'Its name at the provider.' }),
-            families: Type.Optional(Type.Array(EndpointFamily)),
-          },
-          closed,
+const Draft = closedObject('ProviderDraft', {
+  id: Type.String({ minLength: 1, maxLength: 128, description: 'The id of the provider.' }),
+  settings: Type.Optional(
+    Type.Object(
+      {
+        preset: text('A known provider.', 64),
+        kind: text('The API that it has.', 64),
+        base_url: text('Its base URL.'),
+        key: text(KEY, 8_192),
+        key_file: text('A file with only the API key.'),
+        headers: Type.Optional(
+          Type.Record(Type.String(), Type.String({ maxLength: 8_192 }), { description: 'Sent with every request.' }),
         ),
-        { maxItems: 5_000, description: 'Models of a new provider to offer.' },
-      ),
+        discover: flag('Offer all models of its list.'),
+      },
+      { ...closed, description: 'Of a provider that the file does not have yet.' },
     ),
-    base: Type.Optional(
-      Type.String({ description: 'The `version` that the comparison returned: another file is not overwritten.' }),
+  ),
+  new_key: Type.Optional(
+    Type.Object(
+      {
+        name: Type.String({ minLength: 1, maxLength: 64, description: 'The name of the key.' }),
+        key: text(KEY, 8_192),
+        key_file: text('A file with only the API key.'),
+      },
+      { ...closed, description: 'One more key of a provider of the file; instead of `settings`.' },
     ),
-  },
-  { ...closed, title: 'ProviderDraft' },
-)
+  ),
+  models: list(
+    Type.Object(
+      {
+        model: Type.String({ minLength: 1, maxLength: 512, description: 'Its name at the provider.' }),
+        families: Type.Optional(Type.Array(EndpointFamily)),
+      },
+      closed,
+    ),
+    { maxItems: 5_000 },
+    'Models of a new provider to offer.',
+  ),
+  base: Type.Optional(
+    Type.String({ description: 'The `version` that the comparison returned: another file is not overwritten.' }),
+  ),
+})
 
 /** More than any vendor lists. */
 const MOST_MODELS = 5_000
-const DraftTest = Type.Object(
-  {
-    ...TestFields,
-    list: Type.Array(Type.Object({ model: Type.String(), families: Type.Optional(Type.Array(EndpointFamily)) }), {
-      description: `The models that it lists and the gateway can serve, at most ${MOST_MODELS}.`,
-    }),
-    list_is_cut: Type.Boolean({ description: 'It lists more.' }),
-  },
-  { title: 'ProviderDraftTest' },
-)
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const DraftDifference = Type.Object(
-  {
-    ...ProposalFields,
-    yaml: Type.String({ description: 'What to write by hand; literal keys are `***`.' }),
-    version: Type.String({ description: 'Of the present file; to be sent as `base`.' }),
-    file: nullable(Type.String({ description: 'null: the gateway runs without a file.' })),
-    reason: nullable(Type.String({ description: 'Why the gateway cannot write it; null: it can.' })),
-  },
-  { title: 'ProviderDraftDifference' },
-)
+const DraftTest = titled('ProviderDraftTest', {
+  ...TestFields,
+  list: Type.Array(Type.Object({ model: Type.String(), families: Type.Optional(Type.Array(EndpointFamily)) }), {
+    description: `The models that it lists and the gateway can serve, at most ${MOST_MODELS}.`,
+  }),
+  list_is_cut: Type.Boolean({ description: 'It lists more.' }),
+})
+const DraftDifference = titled('ProviderDraftDifference', {
+  ...ProposalFields,
+  yaml: Type.String({ description: 'What to write by hand; literal keys are `***`.' }),
+  version: Type.String({ description: 'Of the present file; to be sent as `base`.' }),
+  file: orNull(Type.String({ description: 'null: the gateway runs without a file.' })),
+  reason: orNull(Type.String({ description: 'Why the gateway cannot write it; null: it can.' })),
+})
 const Preset = Type.Object({
   id: Type.String(),
   kind: Type.String(),
@@ -122,10 +112,11 @@ const Preset = Type.Object({
   has_variable: Type.Boolean({ description: 'One of them is set for this gateway.' }),
 })
 const Kind = Type.Object({ id: Type.String(), calls: Type.String(), variables: Type.Array(Type.String()) })
-const Presets = Type.Object(
-  { object: Type.Literal('provider_presets'), presets: Type.Array(Preset), kinds: Type.Array(Kind) },
-  { title: 'ProviderPresets' },
-)
+const Presets = titled('ProviderPresets', {
+  object: Type.Literal('provider_presets'),
+  presets: Type.Array(Preset),
+  kinds: Type.Array(Kind),
+})
 
 type GivenDraft = Type.Static<typeof Draft>
 const ROOT = '/admin/v1/provider-drafts'

@@ -8,6 +8,7 @@ import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/chec
 import type { Context, Route } from '../../http/context.ts'
 import type { Found, Supplied, Supply } from '../../models/supply.ts'
 import type { ProviderReport } from '../../providers/ask-provider.ts'
+import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -24,58 +25,51 @@ export type ProviderRouteParts = BodyParts & {
   testProvider(id: string, key: string | undefined): Promise<ProviderReport>
 }
 
-const nullable = <T extends Type.TSchema>(schema: T) => Type.Union([schema, Type.Null()])
-const state = nullable(Type.String({ description: '`drained` or `disabled` by a runtime override; null: neither.' }))
+const state = orNull(Type.String({ description: '`drained` or `disabled` by a runtime override; null: neither.' }))
 
 const ProviderFields = {
   id: Type.String(),
   kind: Type.String(),
   found_by: Type.String({ description: '`file`, `built in`, `environment` or `loopback`.' }),
-  address: nullable(Type.String({ description: 'Scheme, host and port.' })),
+  address: orNull(Type.String({ description: 'Scheme, host and port.' })),
   models: Type.Integer({ description: 'How many models it serves.' }),
   is_list_failing: Type.Boolean({ description: 'Its list of models could not be read.' }),
   state,
-  active_health: nullable(Type.String({ description: '`healthy` or `unhealthy`; null: it is not probed.' })),
+  active_health: orNull(Type.String({ description: '`healthy` or `unhealthy`; null: it is not probed.' })),
   keys: Type.Array(
     Type.Object({
       name: Type.String(),
       weight: Type.Number({ description: 'Relative to the other keys, with what is overridden.' }),
-      models: nullable(Type.Array(Type.String(), { description: 'Patterns of the models that it may call.' })),
+      models: orNull(Type.Array(Type.String(), { description: 'Patterns of the models that it may call.' })),
       state,
     }),
     { description: 'Empty where it has only one key. Keys are named, and never shown.' },
   ),
 }
-const AdminProvider = Type.Object(ProviderFields, { title: 'AdminProvider' })
-const AdminProviderWithSettings = Type.Object(
-  { ...ProviderFields, settings: Type.Array(SettingSchema) },
-  { title: 'AdminProviderWithSettings' },
-)
+const AdminProvider = titled('AdminProvider', ProviderFields)
+const AdminProviderWithSettings = titled('AdminProviderWithSettings', {
+  ...ProviderFields,
+  settings: Type.Array(SettingSchema),
+})
 
-const closed = { additionalProperties: false } as const
-const TestOrder = Type.Object(
-  { key: Type.Optional(Type.String({ description: 'The name of one of its keys. Default: the first.' })) },
-  { ...closed, title: 'ProviderTest' },
-)
+const TestOrder = closedObject('ProviderTest', { key: text('The name of one of its keys. Default: the first.') })
 export const TestFields = {
   provider: Type.String(),
-  key: nullable(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
+  key: orNull(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
   kind: Type.String(),
   result: Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
-  models: nullable(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
-  milliseconds: nullable(Type.Integer()),
-  upstream_status: nullable(Type.Integer()),
+  models: orNull(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
+  milliseconds: orNull(Type.Integer()),
+  upstream_status: orNull(Type.Integer()),
   message: Type.String({ description: 'What to change, where it failed.' }),
 }
-const TestResult = Type.Object(TestFields, { title: 'ProviderTestResult' })
-const ResetOrder = Type.Object(
-  { target: Type.Optional(Type.String({ description: 'Only this one: `provider/model`, or `provider/model#key`.' })) },
-  { ...closed, title: 'BreakerReset' },
-)
-const ResetResult = Type.Object(
-  { reset: Type.Integer({ description: 'How many targets were known, and are forgotten.' }) },
-  { title: 'BreakerResetResult' },
-)
+const TestResult = titled('ProviderTestResult', TestFields)
+const ResetOrder = closedObject('BreakerReset', {
+  target: text('Only this one: `provider/model`, or `provider/model#key`.'),
+})
+const ResetResult = titled('BreakerResetResult', {
+  reset: Type.Integer({ description: 'How many targets were known, and are forgotten.' }),
+})
 
 const ROOT = '/admin/v1/providers'
 const ONE = `${ROOT}/:provider`

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { LedgerHealth } from '../../calls/recording/ledger.ts'
 import type { Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { adminRoute } from './route.ts'
 
 export type ReadinessRouteParts = {
@@ -17,31 +18,26 @@ export type ReadinessRouteParts = {
 }
 
 const Count = Type.Integer({ minimum: 0 })
-const Readiness = Type.Object(
-  {
-    status: Type.Enum(['ready', 'not ready']),
-    reason: Type.Union([Type.String(), Type.Null()], {
-      description: 'What cannot be written, or that it is being stopped; null: it is ready.',
-    }),
-    version: Type.String(),
-    open_requests: Count,
-    ledger: Type.Object(
-      {
-        queued: Type.Integer({ minimum: 0, description: 'Entries in memory.' }),
-        lag_seconds: Type.Number({ description: 'The age of the oldest of them.' }),
-        spool_bytes: Type.Integer({ minimum: 0, description: 'On disk, while the store is away.' }),
-        lost: Type.Integer({ minimum: 0, description: 'Entries that found no place since the start.' }),
-        is_store_away: Type.Boolean(),
-      },
-      { description: 'Of the process that answers, as are the open requests.' },
-    ),
-    tasks: Type.Union(
-      [Type.Object({ unfinished: Count, oldest_seconds: Type.Number(), lag_seconds: Type.Number() }), Type.Null()],
-      { description: 'Of all processes; null: the store does not answer.' },
-    ),
-  },
-  { title: 'Readiness' },
-)
+const Readiness = titled('Readiness', {
+  status: Type.Enum(['ready', 'not ready']),
+  reason: orNull(Type.String(), 'What cannot be written, or that it is being stopped; null: it is ready.'),
+  version: Type.String(),
+  open_requests: Count,
+  ledger: Type.Object(
+    {
+      queued: Type.Integer({ minimum: 0, description: 'Entries in memory.' }),
+      lag_seconds: Type.Number({ description: 'The age of the oldest of them.' }),
+      spool_bytes: Type.Integer({ minimum: 0, description: 'On disk, while the store is away.' }),
+      lost: Type.Integer({ minimum: 0, description: 'Entries that found no place since the start.' }),
+      is_store_away: Type.Boolean(),
+    },
+    { description: 'Of the process that answers, as are the open requests.' },
+  ),
+  tasks: orNull(
+    Type.Object({ unfinished: Count, oldest_seconds: Type.Number(), lag_seconds: Type.Number() }),
+    'Of all processes; null: the store does not answer.',
+  ),
+})
 type Readiness = Type.Static<typeof Readiness>
 
 export function readinessRoutes({ ready, health, version }: ReadinessRouteParts): Route[] {

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import type { RequestView } from '../../observe/requests/request-view.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
@@ -14,35 +15,29 @@ const MAX_PAGES = 10
 const MAX_SESSIONS = 200
 const MAX_MODELS = 20
 
-const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
-const Session = Type.Object(
-  {
-    session: Type.String({
-      description: 'As the header x-gatehouse-session names it: a filter of `GET /admin/v1/requests`.',
-    }),
-    project_id: nullable('Of its newest request.'),
-    token_id: Type.String({ description: 'Of its newest request.' }),
-    end_user: nullable('Of its newest request.'),
-    requests: Type.Integer(),
-    errors: Type.Integer(),
-    models: Type.Array(Type.String(), { description: 'At most 20.' }),
-    input_tokens: Type.Integer(),
-    output_tokens: Type.Integer(),
-    cost: Type.Union([Type.Number(), Type.Null()], { description: 'null: that of one of them is not known.' }),
-    first_at: Type.Integer({ description: 'Unix seconds, of its oldest request that was looked at.' }),
-    last_at: Type.Integer({ description: 'Unix seconds.' }),
-  },
-  { title: 'RequestSession' },
-)
+const nullable = (description: string) => orNull(Type.String(), description)
+const Session = titled('RequestSession', {
+  session: Type.String({
+    description: 'As the header x-gatehouse-session names it: a filter of `GET /admin/v1/requests`.',
+  }),
+  project_id: nullable('Of its newest request.'),
+  token_id: Type.String({ description: 'Of its newest request.' }),
+  end_user: nullable('Of its newest request.'),
+  requests: Type.Integer(),
+  errors: Type.Integer(),
+  models: Type.Array(Type.String(), { description: 'At most 20.' }),
+  input_tokens: Type.Integer(),
+  output_tokens: Type.Integer(),
+  cost: orNull(Type.Number(), 'null: that of one of them is not known.'),
+  first_at: Type.Integer({ description: 'Unix seconds, of its oldest request that was looked at.' }),
+  last_at: Type.Integer({ description: 'Unix seconds.' }),
+})
 type Session = Type.Static<typeof Session>
-const Sessions = Type.Object(
-  {
-    object: Type.Literal('request.sessions'),
-    data: Type.Array(Session, { description: 'The one with the newest request first.' }),
-    partial: Type.Boolean({ description: 'The log has more rows than were looked at: numbers may be too small.' }),
-  },
-  { title: 'RequestSessionList' },
-)
+const Sessions = titled('RequestSessionList', {
+  object: Type.Literal('request.sessions'),
+  data: Type.Array(Session, { description: 'The one with the newest request first.' }),
+  partial: Type.Boolean({ description: 'The log has more rows than were looked at: numbers may be too small.' }),
+})
 
 export function requestSessionRoutes({ requests }: RequestSessionParts): Route[] {
   async function list(context: Context): Promise<Response> {

@@ -4,6 +4,7 @@ import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import type { RequestView } from '../../observe/requests/request-view.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -19,14 +20,11 @@ const amount = (description: string) => Type.Union([Type.Number(), Type.Null()],
 
 const optional = <T extends Type.TSchema>(schema: T) => Type.Optional(schema)
 
-const FeedbackObject = Type.Object(
-  {
-    score: amount('null: none was given.'),
-    text: orNull('null: none was given.'),
-    created_ms: number('Unix milliseconds.'),
-  },
-  { title: 'RequestFeedback' },
-)
+const FeedbackObject = titled('RequestFeedback', {
+  score: amount('null: none was given.'),
+  text: orNull('null: none was given.'),
+  created_ms: number('Unix milliseconds.'),
+})
 
 const AttemptObject = Type.Object(
   {
@@ -105,52 +103,42 @@ const RequestObject = Type.Object(
   { additionalProperties: true, title: 'Request' },
 )
 
-const NeighborsObject = Type.Object(
-  {
-    object: Type.Literal('request.neighbors'),
-    newer: orNull('The `id` of a row; null: there is none.'),
-    older: orNull('The `id` of a row; null: there is none.'),
-    is_partial: Type.Boolean({
-      description:
-        'Whether the search ended after a bounded number of rows, so that there may be another row after all.',
-    }),
-  },
-  { title: 'RequestNeighbors' },
-)
+const NeighborsObject = titled('RequestNeighbors', {
+  object: Type.Literal('request.neighbors'),
+  newer: orNull('The `id` of a row; null: there is none.'),
+  older: orNull('The `id` of a row; null: there is none.'),
+  is_partial: Type.Boolean({
+    description: 'Whether the search ended after a bounded number of rows, so that there may be another row after all.',
+  }),
+})
 
-const Part = Type.Object(
-  {
-    type: text('text, tool_call, tool_result, or the kind of a part that is not recorded, such as image_url.'),
-    id: Type.Optional(Type.String()),
-    name: Type.Optional(Type.String({ description: 'Of the tool.' })),
-    text: Type.Optional(Type.String({ description: 'The text, or the arguments of the tool.' })),
-  },
-  { title: 'ContentsPart' },
-)
+const Part = titled('ContentsPart', {
+  type: text('text, tool_call, tool_result, or the kind of a part that is not recorded, such as image_url.'),
+  id: Type.Optional(Type.String()),
+  name: Type.Optional(Type.String({ description: 'Of the tool.' })),
+  text: Type.Optional(Type.String({ description: 'The text, or the arguments of the tool.' })),
+})
 
-const ContentsObject = Type.Object(
-  {
-    object: Type.Literal('request.contents'),
-    id: text('Of the row.'),
-    request_id: Type.String(),
-    key_id: text('Of the key that they are encrypted with.'),
-    input: Type.Array(Type.Object({ role: Type.String(), parts: Type.Array(Part) }), {
-      description: 'The messages; the oldest are left out where not all fit.',
-    }),
-    output: Type.Union(
-      [
-        Type.Array(
-          Type.Object({ index: Type.Integer(), finish_reason: orNull('Of the choice.'), parts: Type.Array(Part) }),
-        ),
-        Type.Null(),
-      ],
-      { description: 'By choice; null: `note` says why there is none.' },
-    ),
-    is_cut: Type.Boolean({ description: 'Whether something was left out for its size.' }),
-    note: orNull('Why there is no output.'),
-  },
-  { title: 'RequestContents' },
-)
+const ContentsObject = titled('RequestContents', {
+  object: Type.Literal('request.contents'),
+  id: text('Of the row.'),
+  request_id: Type.String(),
+  key_id: text('Of the key that they are encrypted with.'),
+  input: Type.Array(Type.Object({ role: Type.String(), parts: Type.Array(Part) }), {
+    description: 'The messages; the oldest are left out where not all fit.',
+  }),
+  output: Type.Union(
+    [
+      Type.Array(
+        Type.Object({ index: Type.Integer(), finish_reason: orNull('Of the choice.'), parts: Type.Array(Part) }),
+      ),
+      Type.Null(),
+    ],
+    { description: 'By choice; null: `note` says why there is none.' },
+  ),
+  is_cut: Type.Boolean({ description: 'Whether something was left out for its size.' }),
+  note: orNull('Why there is no output.'),
+})
 
 export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
   async function list(context: Context): Promise<Response> {

@@ -6,6 +6,7 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { endUserName } from '../../kit/end-user-name.ts'
 import { noSummary, SUMMARY_ORDERS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
 import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
 import type { TokenStore } from '../../store/tokens/account-store.ts'
@@ -31,8 +32,8 @@ const STEPS = Object.keys(SUM_STEPS) as SumStep[]
 
 const count = () => Type.Integer({ minimum: 0 })
 const Quantiles = Type.Object({
-  p50: Type.Union([Type.Number(), Type.Null()]),
-  p95: Type.Union([Type.Number(), Type.Null()], { description: 'At most 2 % from the exact value; null: no calls.' }),
+  p50: orNull(Type.Number()),
+  p95: orNull(Type.Number(), 'At most 2 % from the exact value; null: no calls.'),
 })
 const sums = {
   calls: count(),
@@ -47,36 +48,30 @@ const sums = {
   duration: Quantiles,
   first_byte: Quantiles,
 }
-const SummarySeries = Type.Object(
-  {
-    key: Type.Union([Type.String(), Type.Null()], {
-      description:
-        'The id, or the name of the end user or tag; null: all calls, or the rest. Empty: the calls have none.',
-    }),
-    name: Type.String({
-      description: 'The name of the token or project; otherwise the key, `all`, `other` or `(none)`.',
-    }),
-    points: Type.Array(
-      Type.Object({ time: Type.Integer({ description: 'Unix seconds: the start of the step (UTC).' }), ...sums }),
-      { description: 'In the order of time. Steps without calls have none; none at all where `points` is false.' },
-    ),
-    total: Type.Object(sums),
-  },
-  { title: 'SummarySeries' },
-)
-const Summary = Type.Object(
-  {
-    object: Type.Literal('summary'),
-    start: Type.Integer({ description: 'Unix seconds: the time covered, in whole steps; included.' }),
-    end: Type.Integer({ description: 'The same; not included.' }),
-    step: Type.Enum(STEPS, { description: 'Longer than asked for where the shorter sums were deleted.' }),
-    by: Type.Enum([...BY]),
-    series: Type.Array(SummarySeries, { description: 'The largest first.' }),
-    other: Type.Boolean({ description: 'Whether the last series is that of all other keys. By tag there is none.' }),
-    total: Type.Object(sums, { description: 'Of all calls that match the filters.' }),
-  },
-  { title: 'Summary' },
-)
+const SummarySeries = titled('SummarySeries', {
+  key: orNull(
+    Type.String(),
+    'The id, or the name of the end user or tag; null: all calls, or the rest. Empty: the calls have none.',
+  ),
+  name: Type.String({
+    description: 'The name of the token or project; otherwise the key, `all`, `other` or `(none)`.',
+  }),
+  points: Type.Array(
+    Type.Object({ time: Type.Integer({ description: 'Unix seconds: the start of the step (UTC).' }), ...sums }),
+    { description: 'In the order of time. Steps without calls have none; none at all where `points` is false.' },
+  ),
+  total: Type.Object(sums),
+})
+const Summary = titled('Summary', {
+  object: Type.Literal('summary'),
+  start: Type.Integer({ description: 'Unix seconds: the time covered, in whole steps; included.' }),
+  end: Type.Integer({ description: 'The same; not included.' }),
+  step: Type.Enum(STEPS, { description: 'Longer than asked for where the shorter sums were deleted.' }),
+  by: Type.Enum([...BY]),
+  series: Type.Array(SummarySeries, { description: 'The largest first.' }),
+  other: Type.Boolean({ description: 'Whether the last series is that of all other keys. By tag there is none.' }),
+  total: Type.Object(sums, { description: 'Of all calls that match the filters.' }),
+})
 
 const invalid = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
 

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { taskData } from '../../families/tasks/task-response.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { TaskStore } from '../../store/store.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -14,25 +15,22 @@ export type TaskOutputRouteParts = {
   audit: Pick<Audit, 'record'>
 }
 
-const TaskOutputList = Type.Object(
-  {
-    object: Type.Literal('task.outputs'),
-    task_id: Type.String(),
-    outputs: Type.Array(
-      Type.Object({
-        content_type: Type.String(),
-        url: Type.String({
-          description: 'Works without a token until it expires. Of a file of the gateway, a path below its address.',
-        }),
+const TaskOutputList = titled('AdminTaskOutputs', {
+  object: Type.Literal('task.outputs'),
+  task_id: Type.String(),
+  outputs: Type.Array(
+    Type.Object({
+      content_type: Type.String(),
+      url: Type.String({
+        description: 'Works without a token until it expires. Of a file of the gateway, a path below its address.',
       }),
-    ),
-    poster: Type.Union([Type.String(), Type.Null()], {
-      description:
-        'The link of its preview image, where its provider gives one besides its files; null: there is none.',
     }),
-  },
-  { title: 'AdminTaskOutputs' },
-)
+  ),
+  poster: orNull(
+    Type.String(),
+    'The link of its preview image, where its provider gives one besides its files; null: there is none.',
+  ),
+})
 
 export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts): Route[] {
   const find = (context: Context) => tasks.find(context.params.task_id ?? '')

@@ -1,11 +1,12 @@
 /** How the admin API shows tasks: never their requests, which may hold contents, nor what their providers answered. */
 import Type from 'typebox'
+import { orNull, titled } from '../../spec/fields.ts'
 import { type Json, TASK_STATUSES, type Task } from '../../spec/task.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { TaskStep } from '../../store/tasks/task-step.ts'
 
 const text = (description: string) => Type.String({ description })
-const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+const nullable = (description: string) => orNull(Type.String(), description)
 
 const TaskFields = {
   task_id: Type.String(),
@@ -24,72 +25,62 @@ const TaskFields = {
   provider: text('Empty until a target is chosen.'),
   upstream_model: Type.String(),
   provider_key: nullable('The name of the key; null: the provider has only one.'),
-  sent_at: Type.Union([Type.Integer(), Type.Null()], { description: 'When the order was about to be sent.' }),
+  sent_at: orNull(Type.Integer(), 'When the order was about to be sent.'),
   deadline_at: Type.Integer(),
 }
-export const AdminTask = Type.Object(TaskFields, { title: 'AdminTask' })
+export const AdminTask = titled('AdminTask', TaskFields)
 type AdminTask = Type.Static<typeof AdminTask>
 
-const time = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
+const time = (description: string) => orNull(Type.Integer(), description)
 
-export const AdminTaskDetail = Type.Object(
-  {
-    ...TaskFields,
-    operation_id: nullable("The provider's own id of the operation, for a question to it; null: none is known."),
-    tried: Type.Array(Type.String(), { description: 'Targets that certainly did not accept it.' }),
-    failures: Type.Integer({ description: 'Failed steps since the last successful one.' }),
-    next_step_ms: time('When its next step is due, or its lease expires, in unix milliseconds; null: never.'),
-    worker: text('The process that holds the lease; empty: none.'),
-    cancel_requested_at: time('null: it was not.'),
-    late_outcome: Type.Union(
-      [
-        Type.Object({ status: Type.Enum(['SUCCESS', 'FAILURE']), at: Type.Integer(), detail: Type.String() }),
-        Type.Null(),
-      ],
-      { description: 'What its provider reported after the task had ended.' },
-    ),
-    steps: Type.Array(
-      Type.Object({
-        at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
-        status: Type.Enum(TASK_STATUSES),
-        provider: text('Empty until a target is chosen.'),
-        upstream_model: Type.String(),
-        provider_key: Type.Union([Type.String(), Type.Null()]),
-        failures: Type.Integer({
-          description: 'Failed steps since the last successful one; the first 50 are recorded.',
-        }),
-        fail_code: text('Empty: it has not failed.'),
+export const AdminTaskDetail = titled('AdminTaskDetail', {
+  ...TaskFields,
+  operation_id: nullable("The provider's own id of the operation, for a question to it; null: none is known."),
+  tried: Type.Array(Type.String(), { description: 'Targets that certainly did not accept it.' }),
+  failures: Type.Integer({ description: 'Failed steps since the last successful one.' }),
+  next_step_ms: time('When its next step is due, or its lease expires, in unix milliseconds; null: never.'),
+  worker: text('The process that holds the lease; empty: none.'),
+  cancel_requested_at: time('null: it was not.'),
+  late_outcome: orNull(
+    Type.Object({ status: Type.Enum(['SUCCESS', 'FAILURE']), at: Type.Integer(), detail: Type.String() }),
+    'What its provider reported after the task had ended.',
+  ),
+  steps: Type.Array(
+    Type.Object({
+      at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
+      status: Type.Enum(TASK_STATUSES),
+      provider: text('Empty until a target is chosen.'),
+      upstream_model: Type.String(),
+      provider_key: orNull(Type.String()),
+      failures: Type.Integer({
+        description: 'Failed steps since the last successful one; the first 50 are recorded.',
       }),
-      {
-        description:
-          'Its states, targets and failed steps, each when it was first reached. The first is its submission.',
-      },
-    ),
-    files_to_copy: Type.Integer(),
-    outputs: Type.Array(
-      Type.Object({
-        file: text('The name of the stored file, or the address without its query.'),
-        content_type: Type.String(),
-        bytes: Type.Union([Type.Integer(), Type.Null()]),
-      }),
-    ),
-    outputs_expire_at: time('null: they are kept.'),
-    webhook: Type.Union(
-      [
-        Type.Object({
-          webhook_id: Type.String(),
-          url: text('Without its query.'),
-          attempts: Type.Integer(),
-          delivered_at: time('null: not delivered.'),
-          last_status: time('0: no response; null: not attempted.'),
-        }),
-        Type.Null(),
-      ],
-      { description: 'null: it was submitted without one.' },
-    ),
-  },
-  { title: 'AdminTaskDetail' },
-)
+      fail_code: text('Empty: it has not failed.'),
+    }),
+    {
+      description: 'Its states, targets and failed steps, each when it was first reached. The first is its submission.',
+    },
+  ),
+  files_to_copy: Type.Integer(),
+  outputs: Type.Array(
+    Type.Object({
+      file: text('The name of the stored file, or the address without its query.'),
+      content_type: Type.String(),
+      bytes: orNull(Type.Integer()),
+    }),
+  ),
+  outputs_expire_at: time('null: they are kept.'),
+  webhook: orNull(
+    Type.Object({
+      webhook_id: Type.String(),
+      url: text('Without its query.'),
+      attempts: Type.Integer(),
+      delivered_at: time('null: not delivered.'),
+      last_status: time('0: no response; null: not attempted.'),
+    }),
+    'null: it was submitted without one.',
+  ),
+})
 export type AdminTaskDetail = Type.Static<typeof AdminTaskDetail>
 
 /** Not its request, which may hold contents. */

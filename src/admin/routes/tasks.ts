@@ -7,6 +7,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, integer, orNull, titled } from '../../spec/fields.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -19,28 +20,19 @@ export type TaskRouteParts = BodyParts & {
   webhooks: Pick<WebhookStore, 'retry' | 'ofTask'>
 }
 
-const ResumeRequest = Type.Object(
-  {
-    deadline_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: MAX_DEADLINE_SECONDS,
-        description: 'From now on. Needed where the deadline of the task has passed.',
-      }),
-    ),
-  },
-  { additionalProperties: false, title: 'AdminTaskResume' },
-)
+const ResumeRequest = closedObject('AdminTaskResume', {
+  deadline_seconds: integer(
+    { minimum: 1, maximum: MAX_DEADLINE_SECONDS },
+    'From now on. Needed where the deadline of the task has passed.',
+  ),
+})
 
-const AdminWebhook = Type.Object(
-  {
-    task_id: Type.String(),
-    webhook_id: Type.String({ description: 'The id of the event; the same in each delivery.' }),
-    attempts: Type.Integer({ description: 'Since it was sent for the first time, or was made due again.' }),
-    delivered_at: Type.Union([Type.Integer(), Type.Null()], { description: 'Unix seconds; null: not delivered.' }),
-  },
-  { title: 'AdminWebhook' },
-)
+const AdminWebhook = titled('AdminWebhook', {
+  task_id: Type.String(),
+  webhook_id: Type.String({ description: 'The id of the event; the same in each delivery.' }),
+  attempts: Type.Integer({ description: 'Since it was sent for the first time, or was made due again.' }),
+  delivered_at: orNull(Type.Integer(), 'Unix seconds; null: not delivered.'),
+})
 
 const FAMILIES_OF: Record<string, readonly EndpointFamily[]> = {
   video: VIDEO_FAMILIES,

@@ -6,6 +6,7 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, integer, titled } from '../../spec/fields.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
 import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
 import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
@@ -20,22 +21,16 @@ const params = { token_id: 'The id of a token.' }
 /** Changes with every use, and is no reason to refuse an edit. */
 const VOLATILE = ['last_used_at']
 
-const IssuedToken = Type.Object(
-  { ...Token.properties, secret: Type.String({ description: 'Shown only in this response.' }) },
-  { title: 'IssuedToken' },
-)
-const Rotation = Type.Object(
-  {
-    overlap_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 7_776_000,
-        description: 'For how long the present secret stays valid. Default 0: it is refused at once.',
-      }),
-    ),
-  },
-  { additionalProperties: false, title: 'TokenRotation' },
-)
+const IssuedToken = titled('IssuedToken', {
+  ...Token.properties,
+  secret: Type.String({ description: 'Shown only in this response.' }),
+})
+const Rotation = closedObject('TokenRotation', {
+  overlap_seconds: integer(
+    { minimum: 0, maximum: 7_776_000 },
+    'For how long the present secret stays valid. Default 0: it is refused at once.',
+  ),
+})
 
 export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRouteParts): Route[] {
   const readOrder = bodyReader(TokenOrder, parts)

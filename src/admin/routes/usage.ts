@@ -4,6 +4,7 @@ import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { integer, text, titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import {
   type LedgerStore,
@@ -26,41 +27,35 @@ const DEFAULT_DAYS = 30
 /** A longer list is for `gatehouse usage --csv`. */
 const MAX_ROWS = 10_000
 
-const group = (description: string) => Type.Optional(Type.String({ description }))
+const group = (description: string) => text(description)
 
-const AdminUsage = Type.Object(
-  {
-    project_id: group('Empty: of tokens without a project.'),
-    token_id: group('Who called.'),
-    end_user: group('Whom the caller named; empty: nobody.'),
-    family: group('Such as `chatcompat`.'),
-    model: group('The public id.'),
-    provider: group('Empty: no provider was called.'),
-    upstream_model: group("The provider's name of the model."),
-    start: Type.Optional(Type.Integer({ description: 'Unix seconds: of the day, hour or minute (UTC).' })),
-    requests: Type.Integer(),
-    errors: Type.Integer(),
-    estimated: Type.Integer({ description: 'Requests whose counts are an estimate.' }),
-    input_tokens: Type.Integer(),
-    output_tokens: Type.Integer(),
-    amount: Type.Number({ description: 'What the callers are charged, in the currency of the ledger.' }),
-    cost: Type.Number({ description: 'What the providers charge, in the currency of the ledger.' }),
-    unknown_amounts: Type.Integer({ description: 'Requests without a known price, which `amount` leaves out.' }),
-    unknown_costs: Type.Integer({ description: 'Requests without a known cost, which `cost` leaves out.' }),
-    currency: Type.String(),
-  },
-  { title: 'AdminUsage' },
-)
+const AdminUsage = titled('AdminUsage', {
+  project_id: group('Empty: of tokens without a project.'),
+  token_id: group('Who called.'),
+  end_user: group('Whom the caller named; empty: nobody.'),
+  family: group('Such as `chatcompat`.'),
+  model: group('The public id.'),
+  provider: group('Empty: no provider was called.'),
+  upstream_model: group("The provider's name of the model."),
+  start: integer('Unix seconds: of the day, hour or minute (UTC).'),
+  requests: Type.Integer(),
+  errors: Type.Integer(),
+  estimated: Type.Integer({ description: 'Requests whose counts are an estimate.' }),
+  input_tokens: Type.Integer(),
+  output_tokens: Type.Integer(),
+  amount: Type.Number({ description: 'What the callers are charged, in the currency of the ledger.' }),
+  cost: Type.Number({ description: 'What the providers charge, in the currency of the ledger.' }),
+  unknown_amounts: Type.Integer({ description: 'Requests without a known price, which `amount` leaves out.' }),
+  unknown_costs: Type.Integer({ description: 'Requests without a known cost, which `cost` leaves out.' }),
+  currency: Type.String(),
+})
 
 const { properties: list } = listSchema(AdminUsage, 'AdminUsageList')
-const AdminUsageList = Type.Object(
-  {
-    ...list,
-    from: Type.Integer({ description: 'Unix seconds: the time covered, in whole minutes, hours or days; included.' }),
-    to: Type.Integer({ description: 'The same; not included.' }),
-  },
-  { title: 'AdminUsageList' },
-)
+const AdminUsageList = titled('AdminUsageList', {
+  ...list,
+  from: Type.Integer({ description: 'Unix seconds: the time covered, in whole minutes, hours or days; included.' }),
+  to: Type.Integer({ description: 'The same; not included.' }),
+})
 
 export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRouteParts): Route[] {
   async function usage(context: Context): Promise<Response> {

@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { orNull, titled } from '../../spec/fields.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { WebhookDelivery, WebhookState } from '../../store/tasks/webhook-row.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -15,31 +16,28 @@ export type WebhookRouteParts = { webhooks: Pick<WebhookStore, 'page' | 'deliver
 const ROOT = '/admin/v1/webhooks'
 const ONE = `${ROOT}/:webhook_id`
 const STATES = ['pending', 'delivered', 'given_up'] as const satisfies WebhookState[]
-const nullable = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description })
-const WebhookObject = Type.Object(
-  {
-    object: Type.Literal('webhook'),
-    webhook_id: Type.String({ description: 'As its receiver gets it in `webhook-id`.' }),
-    task_id: Type.String(),
-    token_id: Type.String(),
-    project_id: Type.Union([Type.String(), Type.Null()]),
-    url: Type.String({ description: 'Without its query.' }),
-    state: Type.Enum([...STATES], { description: 'given_up: it was not delivered, and no attempt is left.' }),
-    ended_at: Type.Integer({ description: 'When its task ended, in unix seconds.' }),
-    next_attempt_at: nullable('Unix seconds; null: none is left.'),
-    delivered_at: nullable('Unix seconds; null: not delivered.'),
-    attempts: Type.Array(
-      Type.Object({
-        at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
-        status: Type.Integer({ description: 'Of the response; 0: there was none.' }),
-        error: Type.Union([Type.String(), Type.Null()], { description: 'Why there was none.' }),
-        took_ms: Type.Integer(),
-      }),
-      { description: 'Of the last 90 days, in order.' },
-    ),
-  },
-  { title: 'Webhook' },
-)
+const nullable = (description: string) => orNull(Type.Integer(), description)
+const WebhookObject = titled('Webhook', {
+  object: Type.Literal('webhook'),
+  webhook_id: Type.String({ description: 'As its receiver gets it in `webhook-id`.' }),
+  task_id: Type.String(),
+  token_id: Type.String(),
+  project_id: orNull(Type.String()),
+  url: Type.String({ description: 'Without its query.' }),
+  state: Type.Enum([...STATES], { description: 'given_up: it was not delivered, and no attempt is left.' }),
+  ended_at: Type.Integer({ description: 'When its task ended, in unix seconds.' }),
+  next_attempt_at: nullable('Unix seconds; null: none is left.'),
+  delivered_at: nullable('Unix seconds; null: not delivered.'),
+  attempts: Type.Array(
+    Type.Object({
+      at_ms: Type.Integer({ description: 'Unix milliseconds.' }),
+      status: Type.Integer({ description: 'Of the response; 0: there was none.' }),
+      error: orNull(Type.String(), 'Why there was none.'),
+      took_ms: Type.Integer(),
+    }),
+    { description: 'Of the last 90 days, in order.' },
+  ),
+})
 type WebhookView = Type.Static<typeof WebhookObject>
 
 export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {

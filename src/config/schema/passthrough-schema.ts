@@ -1,6 +1,6 @@
 /** Paths of a provider that clients may call by name, below `/passthrough/<provider>`. */
 import Type from 'typebox'
-import { integer, list, number, optional, section } from '../../spec/fields.ts'
+import { integer, list, number, optional, section, text } from '../../spec/fields.ts'
 import { Prices } from './price-schema.ts'
 
 export const PASSTHROUGH_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -24,8 +24,8 @@ export const COUNTED_UNITS = [
 ] as const
 export type CountedUnit = (typeof COUNTED_UNITS)[number]
 
-const pointer = () => Type.Optional(Type.String({ pattern: POINTER, description: 'A JSON pointer.' }))
-const most = () => Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000_000, description: 'The most.' }))
+const pointer = () => text({ pattern: POINTER }, 'A JSON pointer.')
+const most = () => number({ minimum: 0, maximum: 1_000_000_000 }, 'The most.')
 
 const perUnit = <Member>(member: () => Member): Record<CountedUnit, Member> =>
   Object.fromEntries(COUNTED_UNITS.map((unit) => [unit, member()])) as Record<CountedUnit, Member>

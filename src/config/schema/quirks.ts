@@ -1,6 +1,6 @@
 /** How an OpenAI-compatible provider differs from OpenAI's API, as an operator may configure it. */
 import Type from 'typebox'
-import { flag, integer, oneOf } from '../../spec/fields.ts'
+import { flag, integer, list, oneOf } from '../../spec/fields.ts'
 
 export const Quirks = Type.Object(
   {
@@ -28,16 +28,8 @@ export type Quirks = Type.Static<typeof Quirks>
 
 export const Passthrough = Type.Object(
   {
-    applies_to: Type.Optional(
-      Type.Enum(['limited_tokens', 'all_tokens'], {
-        description: 'Whose requests are limited. Default limited_tokens.',
-      }),
-    ),
-    allow: Type.Optional(
-      Type.Array(Type.String({ minLength: 1 }), {
-        description: 'Further fields, such as tools.image_generation.',
-      }),
-    ),
+    applies_to: oneOf(['limited_tokens', 'all_tokens'], 'Whose requests are limited. Default limited_tokens.'),
+    allow: list(Type.String({ minLength: 1 }), 'Further fields, such as tools.image_generation.'),
   },
   {
     additionalProperties: false,

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { EXTRA_FIELDS } from '../../spec/chat-request.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { closed, flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { closedObject, flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
 import { MODEL_STATUSES } from '../../spec/model.ts'
 import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
@@ -155,45 +155,42 @@ export const ModelConfig = section({
 })
 export type ModelConfig = Type.Static<typeof ModelConfig>
 
-export const FileConfig = Type.Object(
-  {
-    $schema: optional(Type.String()),
-    data_dir: text({ minLength: 1 }, 'Store and finished files, relative to this file. Default ./data.'),
-    server: optional(ServerConfig),
-    sandbox: flag('The built-in simulated provider. Default true.'),
-    discover: flag('Find providers by environment keys and on loopback. Default: true without a file.'),
-    when_retired: oneOf(RETIRED_POLICIES, 'Calls to a retired model. Default refuse.'),
-    tokens: optional(TokenDefaults),
-    timeouts: optional(Timeouts),
-    calls: optional(CallsConfig),
-    tasks: optional(TasksConfig),
-    outputs: optional(OutputsConfig),
-    responses: optional(ResponsesConfig),
-    files: optional(FilesConfig),
-    batches: optional(BatchesConfig),
-    cache: optional(CacheConfig),
-    rate_limits: rateLimits('What all calls together may use.'),
-    limits: optional(LimitsConfig),
-    store: optional(StoreConfig),
-    valkey: optional(ValkeyConfig),
-    ledger: optional(LedgerConfig),
-    projects: optional(DeclaredProjects),
-    api_tokens: optional(DeclaredTokens),
-    admin_tokens: optional(DeclaredAdminTokens),
-    budgets: optional({
-      ...InstallationBudgets,
-      description: 'Of all calls together.',
-    }),
-    request_log: optional(RequestLogConfig),
-    alerts: optional(AlertsConfig),
-    telemetry: optional(TelemetryConfig),
-    metrics: optional(MetricsConfig),
-    mcp: optional(McpConfig),
-    admin: optional(AdminConfig),
-    guards: optional(Guards),
-    providers: optional(Type.Record(Type.String(), ProviderConfig)),
-    models: optional(Type.Record(Type.String(), ModelConfig)),
-  },
-  { ...closed, title: 'gatehouse.yaml' },
-)
+export const FileConfig = closedObject('gatehouse.yaml', {
+  $schema: optional(Type.String()),
+  data_dir: text({ minLength: 1 }, 'Store and finished files, relative to this file. Default ./data.'),
+  server: optional(ServerConfig),
+  sandbox: flag('The built-in simulated provider. Default true.'),
+  discover: flag('Find providers by environment keys and on loopback. Default: true without a file.'),
+  when_retired: oneOf(RETIRED_POLICIES, 'Calls to a retired model. Default refuse.'),
+  tokens: optional(TokenDefaults),
+  timeouts: optional(Timeouts),
+  calls: optional(CallsConfig),
+  tasks: optional(TasksConfig),
+  outputs: optional(OutputsConfig),
+  responses: optional(ResponsesConfig),
+  files: optional(FilesConfig),
+  batches: optional(BatchesConfig),
+  cache: optional(CacheConfig),
+  rate_limits: rateLimits('What all calls together may use.'),
+  limits: optional(LimitsConfig),
+  store: optional(StoreConfig),
+  valkey: optional(ValkeyConfig),
+  ledger: optional(LedgerConfig),
+  projects: optional(DeclaredProjects),
+  api_tokens: optional(DeclaredTokens),
+  admin_tokens: optional(DeclaredAdminTokens),
+  budgets: optional({
+    ...InstallationBudgets,
+    description: 'Of all calls together.',
+  }),
+  request_log: optional(RequestLogConfig),
+  alerts: optional(AlertsConfig),
+  telemetry: optional(TelemetryConfig),
+  metrics: optional(MetricsConfig),
+  mcp: optional(McpConfig),
+  admin: optional(AdminConfig),
+  guards: optional(Guards),
+  providers: optional(Type.Record(Type.String(), ProviderConfig)),
+  models: optional(Type.Record(Type.String(), ModelConfig)),
+})
 export type FileConfig = Type.Static<typeof FileConfig>

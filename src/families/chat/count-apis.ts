@@ -11,6 +11,7 @@ import { parseCount as parseMessagesCount } from '../../protocols/messages/clien
 import { CountRequest, MessagesError } from '../../protocols/messages/client/schema.ts'
 import { ResponsesRequest } from '../../protocols/responses/client/schema.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
+import { titled } from '../../spec/fields.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
 import { contentgenCountFiles, messagesFiles } from '../files/file-references.ts'
 import type { Conversations } from './conversations.ts'
@@ -21,12 +22,12 @@ import type { StoredResponses } from './stored-responses.ts'
 
 const DESCRIPTION = 'By the vendor where it can be asked, else an estimate, in which media count by rules of thumb.'
 
-const MessagesCount = Type.Object({ input_tokens: Type.Integer({ minimum: 0 }) }, { title: 'MessagesCount' })
-const CountTokensAnswer = Type.Object({ totalTokens: Type.Integer({ minimum: 0 }) }, { title: 'CountTokensResponse' })
-const ResponsesCount = Type.Object(
-  { object: Type.Literal('response.input_tokens'), input_tokens: Type.Integer({ minimum: 0 }) },
-  { title: 'ResponsesCount' },
-)
+const MessagesCount = titled('MessagesCount', { input_tokens: Type.Integer({ minimum: 0 }) })
+const CountTokensAnswer = titled('CountTokensResponse', { totalTokens: Type.Integer({ minimum: 0 }) })
+const ResponsesCount = titled('ResponsesCount', {
+  object: Type.Literal('response.input_tokens'),
+  input_tokens: Type.Integer({ minimum: 0 }),
+})
 
 /** Agents call it before each long request. */
 export const messagesCount: CountApi = {

@@ -1,6 +1,7 @@
 /** Embeddings in the contentgen form: one content by `:embedContent`, several by `:batchEmbedContents`. */
 import Type from 'typebox'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
+import { titled } from '../../spec/fields.ts'
 import type { Operation } from '../../spec/operation.ts'
 import { BatchEmbedRequest, EmbedContentRequest, errorForClient, parseContents } from './contentgen-parse.ts'
 import type { EmbeddingEndpoint, EmbeddingFamily } from './embeddings.ts'
@@ -8,13 +9,10 @@ import { EMBEDDING_ERRORS } from './endpoint.ts'
 
 type Method = 'embedContent' | 'batchEmbedContents'
 
-const Vector = Type.Object({ values: Type.Array(Type.Number()) }, { title: 'ContentEmbedding' })
+const Vector = titled('ContentEmbedding', { values: Type.Array(Type.Number()) })
 const usageMetadata = Type.Object({ promptTokenCount: Type.Integer(), totalTokenCount: Type.Integer() })
-const EmbedContentResponse = Type.Object({ embedding: Vector, usageMetadata }, { title: 'EmbedContentResponse' })
-const BatchEmbedResponse = Type.Object(
-  { embeddings: Type.Array(Vector), usageMetadata },
-  { title: 'BatchEmbedContentsResponse' },
-)
+const EmbedContentResponse = titled('EmbedContentResponse', { embedding: Vector, usageMetadata })
+const BatchEmbedResponse = titled('BatchEmbedContentsResponse', { embeddings: Type.Array(Vector), usageMetadata })
 
 const part = { parts: [{ text: 'A river in spring' }] }
 const OPERATIONS: Record<Method, Operation> = {

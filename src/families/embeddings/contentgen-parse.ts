@@ -5,6 +5,7 @@ import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
 import type { EmbeddingRequest } from '../../spec/embedding-request.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { text, titled } from '../../spec/fields.ts'
 
 const Content = Type.Object({
   parts: Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1, description: 'Texts; joined.' }),
@@ -12,19 +13,19 @@ const Content = Type.Object({
 })
 const options = {
   outputDimensionality: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536 })),
-  taskType: Type.Optional(Type.String({ description: 'Such as `RETRIEVAL_QUERY` or `RETRIEVAL_DOCUMENT`.' })),
+  taskType: text('Such as `RETRIEVAL_QUERY` or `RETRIEVAL_DOCUMENT`.'),
   title: Type.Optional(Type.String()),
 }
-export const EmbedContentRequest = Type.Object(
-  { content: Content, model: Type.Optional(Type.String()), ...options },
-  { title: 'EmbedContentRequest' },
-)
+export const EmbedContentRequest = titled('EmbedContentRequest', {
+  content: Content,
+  model: Type.Optional(Type.String()),
+  ...options,
+})
 type EmbedContentRequest = Type.Static<typeof EmbedContentRequest>
 
-export const BatchEmbedRequest = Type.Object(
-  { requests: Type.Array(EmbedContentRequest, { minItems: 1, maxItems: 100_000 }) },
-  { title: 'BatchEmbedContentsRequest' },
-)
+export const BatchEmbedRequest = titled('BatchEmbedContentsRequest', {
+  requests: Type.Array(EmbedContentRequest, { minItems: 1, maxItems: 100_000 }),
+})
 
 const checkOne = checker(EmbedContentRequest)
 const checkBatch = checker(BatchEmbedRequest)

@@ -10,6 +10,7 @@ import { unixSeconds } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { ErrorCode } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
+import { titled } from '../../spec/fields.ts'
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../../spec/image-request.ts'
 import { TaskCreated } from '../../spec/task.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
@@ -34,17 +35,14 @@ type ImageRouteParts = TaskApiParts & {
   fileInputs: FileInputs
 }
 
-const ImageEventSchema = Type.Object(
-  {
-    type: Type.String({
-      description: '`image_generation.partial_image`, `image_generation.completed`, `image_edit.*`.',
-    }),
-    b64_json: Type.String(),
-    partial_image_index: Type.Optional(Type.Integer()),
-    created_at: Type.Integer(),
-  },
-  { title: 'ImageEvent' },
-)
+const ImageEventSchema = titled('ImageEvent', {
+  type: Type.String({
+    description: '`image_generation.partial_image`, `image_generation.completed`, `image_edit.*`.',
+  }),
+  b64_json: Type.String(),
+  partial_image_index: Type.Optional(Type.Integer()),
+  created_at: Type.Integer(),
+})
 
 const ROUTES: { path: string; operation: ImageOperation; summary: string; description: string; example: object }[] = [
   {

@@ -6,6 +6,7 @@ import { isRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
+import { list, titled } from '../../spec/fields.ts'
 import { ImageRequest, type ImageUsage } from '../../spec/image-request.ts'
 import type { ImageEndpoint, ImageInput, Images } from './images.ts'
 import { parseImageRequest } from './parse.ts'
@@ -27,38 +28,34 @@ const SAME = [
 ] as const
 
 const References = Type.Object({
-  input_references: Type.Optional(
-    Type.Array(
-      Type.Object({
-        type: Type.Literal('image_url'),
-        image_url: Type.Object({ url: Type.String({ minLength: 1, description: 'An http(s) URL or a data URI.' }) }),
-      }),
-      { minItems: 1, description: 'Images to edit.' },
-    ),
+  input_references: list(
+    Type.Object({
+      type: Type.Literal('image_url'),
+      image_url: Type.Object({ url: Type.String({ minLength: 1, description: 'An http(s) URL or a data URI.' }) }),
+    }),
+    { minItems: 1 },
+    'Images to edit.',
   ),
 })
 const check = checker(References)
 
-const Answer = Type.Object(
-  {
-    created: Type.Integer(),
-    data: Type.Array(
-      Type.Object({
-        b64_json: Type.String(),
-        media_type: Type.String(),
-        revised_prompt: Type.Optional(Type.String()),
-      }),
-    ),
-    usage: Type.Optional(
-      Type.Object({
-        prompt_tokens: Type.Integer(),
-        completion_tokens: Type.Integer(),
-        total_tokens: Type.Integer(),
-      }),
-    ),
-  },
-  { title: 'OpenRouterImages' },
-)
+const Answer = titled('OpenRouterImages', {
+  created: Type.Integer(),
+  data: Type.Array(
+    Type.Object({
+      b64_json: Type.String(),
+      media_type: Type.String(),
+      revised_prompt: Type.Optional(Type.String()),
+    }),
+  ),
+  usage: Type.Optional(
+    Type.Object({
+      prompt_tokens: Type.Integer(),
+      completion_tokens: Type.Integer(),
+      total_tokens: Type.Integer(),
+    }),
+  ),
+})
 
 export const openRouterImagesEndpoint = (family: Images['whole'], now: () => number): ImageEndpoint => ({
   path: '/v1/images',
@@ -66,10 +63,10 @@ export const openRouterImagesEndpoint = (family: Images['whole'], now: () => num
     summary: 'Create or edit images, in the OpenRouter shape',
     description: 'With `input_references` the images are edited, otherwise created. Other fields are ignored.',
     tag: 'Images',
-    request: Type.Object(
-      { ...Type.Pick(ImageRequest, [...SAME]).properties, ...References.properties },
-      { title: 'OpenRouterImageRequest' },
-    ),
+    request: titled('OpenRouterImageRequest', {
+      ...Type.Pick(ImageRequest, [...SAME]).properties,
+      ...References.properties,
+    }),
     response: Answer,
     errors: [...MODEL_REQUEST_ERRORS, 'content_policy_violation', ...UPSTREAM_ERRORS],
     example: { model: 'sandbox/image', prompt: 'A lighthouse in fog', size: '1024x1024' },

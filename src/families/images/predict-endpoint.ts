@@ -4,6 +4,7 @@ import { fieldsIn, predictRequest, withPath } from '../../protocols/contentgen/c
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
+import { text, titled } from '../../spec/fields.ts'
 import type { ImageEndpoint, ImageInput, Images } from './images.ts'
 import { parseImageRequest } from './parse.ts'
 import { base64Of } from './stream-writer.ts'
@@ -30,7 +31,7 @@ const REFUSED = [
 const Prediction = Type.Object({
   bytesBase64Encoded: Type.String(),
   mimeType: Type.String(),
-  prompt: Type.Optional(Type.String({ description: 'As the provider has revised it.' })),
+  prompt: text('As the provider has revised it.'),
 })
 
 export const imagePredictEndpoint = (family: Images['whole']): ImageEndpoint => ({
@@ -45,7 +46,7 @@ export const imagePredictEndpoint = (family: Images['whole']): ImageEndpoint => 
       parameters:
         '`sampleCount`, `aspectRatio`, `negativePrompt`, `seed`, and `outputOptions` with `mimeType` and `compressionQuality`.',
     }),
-    response: Type.Object({ predictions: Type.Array(Prediction) }, { title: 'ImagePredictions' }),
+    response: titled('ImagePredictions', { predictions: Type.Array(Prediction) }),
     errors: [...MODEL_REQUEST_ERRORS, 'content_policy_violation', ...UPSTREAM_ERRORS],
     example: { instances: [{ prompt: 'A lighthouse in fog' }], parameters: { sampleCount: 1 } },
   },

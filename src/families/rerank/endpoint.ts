@@ -5,6 +5,7 @@ import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
 import { ErrorBody, type ErrorCode, errorBody, GatewayError } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
+import { titled } from '../../spec/fields.ts'
 import { RerankAnswer, RerankRequest } from '../../spec/rerank-request.ts'
 import { documentObject } from './documents.ts'
 import type { RerankEndpoint, RerankFamily } from './rerank.ts'
@@ -12,7 +13,7 @@ import type { RerankEndpoint, RerankFamily } from './rerank.ts'
 const check = checker(RerankRequest)
 
 /** Cohere's clients read the message at the top level. */
-const RerankError = Type.Object({ ...ErrorBody.properties, message: Type.String() }, { title: 'RerankError' })
+const RerankError = titled('RerankError', { ...ErrorBody.properties, message: Type.String() })
 const encodeError = (error: GatewayError): Type.Static<typeof RerankError> => ({
   ...errorBody(error),
   message: error.message,

@@ -2,22 +2,20 @@
 import Type from 'typebox'
 import type { Outputs } from '../../outputs/outputs.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { flag, titled } from '../../spec/fields.ts'
 import type { FailCode, Task } from '../../spec/task.ts'
 import { isEnded } from './lifecycle.ts'
 import { taskData } from './task-response.ts'
 
-export const VideoOperation = Type.Object(
-  {
-    name: Type.String({ description: '`models/{model}/operations/{task_id}`.' }),
-    done: Type.Optional(Type.Boolean({ description: 'Present, and true, once it has ended.' })),
-    metadata: Type.Object({ status: Type.String(), progress: Type.String() }),
-    response: Type.Optional(
-      Type.Record(Type.String(), Type.Unknown(), { description: '`generateVideoResponse`, or of Vertex AI `videos`.' }),
-    ),
-    error: Type.Optional(Type.Object({ code: Type.Integer(), message: Type.String() })),
-  },
-  { title: 'VideoOperation' },
-)
+export const VideoOperation = titled('VideoOperation', {
+  name: Type.String({ description: '`models/{model}/operations/{task_id}`.' }),
+  done: flag('Present, and true, once it has ended.'),
+  metadata: Type.Object({ status: Type.String(), progress: Type.String() }),
+  response: Type.Optional(
+    Type.Record(Type.String(), Type.Unknown(), { description: '`generateVideoResponse`, or of Vertex AI `videos`.' }),
+  ),
+  error: Type.Optional(Type.Object({ code: Type.Integer(), message: Type.String() })),
+})
 type VideoOperation = Type.Static<typeof VideoOperation>
 
 type Links = { outputs: Pick<Outputs, 'link'>; base_url: string }

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { pathOf, queryOf } from '../../http/request-parts.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { text, titled } from '../../spec/fields.ts'
 import type { Model } from '../../spec/model.ts'
 
 /** A model, and its context length and maximum output, where they are configured. */
@@ -87,25 +88,19 @@ const METHODS: { [family: string]: string[] } = {
   embeddings: ['embedContent', 'batchEmbedContents'],
 }
 
-export const ContentgenModel = Type.Object(
-  {
-    name: Type.String({ description: '`models/` and the id of the model.' }),
-    version: Type.String(),
-    displayName: Type.String(),
-    description: Type.String({ description: 'Empty, unless the model is deprecated or retired.' }),
-    inputTokenLimit: Type.Optional(Type.Integer()),
-    outputTokenLimit: Type.Optional(Type.Integer()),
-    supportedGenerationMethods: Type.Array(Type.String()),
-  },
-  { title: 'ContentgenModel' },
-)
-export const ContentgenModelList = Type.Object(
-  {
-    models: Type.Array(ContentgenModel),
-    nextPageToken: Type.Optional(Type.String({ description: 'The `pageToken` of the next page, if there is one.' })),
-  },
-  { title: 'ContentgenModelList' },
-)
+export const ContentgenModel = titled('ContentgenModel', {
+  name: Type.String({ description: '`models/` and the id of the model.' }),
+  version: Type.String(),
+  displayName: Type.String(),
+  description: Type.String({ description: 'Empty, unless the model is deprecated or retired.' }),
+  inputTokenLimit: Type.Optional(Type.Integer()),
+  outputTokenLimit: Type.Optional(Type.Integer()),
+  supportedGenerationMethods: Type.Array(Type.String()),
+})
+export const ContentgenModelList = titled('ContentgenModelList', {
+  models: Type.Array(ContentgenModel),
+  nextPageToken: text('The `pageToken` of the next page, if there is one.'),
+})
 
 function contentgenModel({ model, context_tokens, max_tokens }: Listed): Type.Static<typeof ContentgenModel> {
   const { id, status, supported_endpoint_types } = model

@@ -3,40 +3,28 @@ import Type from 'typebox'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { closedObject, number, orNull, text, titled } from '../../spec/fields.ts'
 import type { RequestReader } from './request-reader.ts'
 
 const MAX_SCORE = 100
 const MAX_TEXT = 4_096
-const closed = { additionalProperties: false } as const
 
-const FeedbackOrder = Type.Object(
-  {
-    request_id: Type.String({
-      pattern: '^[\\w.:-]{1,128}$',
-      description: 'The `x-request-id` of the response.',
-    }),
-    score: Type.Optional(
-      Type.Number({
-        minimum: -MAX_SCORE,
-        maximum: MAX_SCORE,
-        description: 'A grade on a scale of your own, such as 0 and 1.',
-      }),
-    ),
-    text: Type.Optional(Type.String({ minLength: 1, maxLength: MAX_TEXT, description: 'A comment.' })),
-  },
-  { ...closed, title: 'FeedbackOrder' },
-)
+const FeedbackOrder = closedObject('FeedbackOrder', {
+  request_id: Type.String({
+    pattern: '^[\\w.:-]{1,128}$',
+    description: 'The `x-request-id` of the response.',
+  }),
+  score: number({ minimum: -MAX_SCORE, maximum: MAX_SCORE }, 'A grade on a scale of your own, such as 0 and 1.'),
+  text: text({ minLength: 1, maxLength: MAX_TEXT }, 'A comment.'),
+})
 
-const Feedback = Type.Object(
-  {
-    object: Type.Literal('feedback'),
-    request_id: Type.String(),
-    score: Type.Union([Type.Number(), Type.Null()]),
-    text: Type.Union([Type.String(), Type.Null()]),
-    created_at: Type.Integer({ description: 'Unix seconds.' }),
-  },
-  { title: 'Feedback' },
-)
+const Feedback = titled('Feedback', {
+  object: Type.Literal('feedback'),
+  request_id: Type.String(),
+  score: orNull(Type.Number()),
+  text: orNull(Type.String()),
+  created_at: Type.Integer({ description: 'Unix seconds.' }),
+})
 
 export type FeedbackRouteParts = BodyParts & { requests: RequestReader }
 

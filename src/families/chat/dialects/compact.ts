@@ -11,33 +11,28 @@ import { itemId } from '../../../protocols/responses/client/items.ts'
 import { type InputItem, ResponsesAnswer, ResponsesRequest } from '../../../protocols/responses/client/schema.ts'
 import type { ResponseEncoder } from '../../../protocols/shared/protocol.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { titled } from '../../../spec/fields.ts'
 import type { StoredResponses } from '../stored-responses.ts'
 import type { Dialect } from './dialect.ts'
 
 const { properties } = ResponsesRequest
-const CompactRequest = Type.Object(
-  {
-    model: properties.model,
-    input: properties.input,
-    instructions: properties.instructions,
-    previous_response_id: properties.previous_response_id,
-    prompt_cache_key: properties.prompt_cache_key,
-    service_tier: properties.service_tier,
-  },
-  { title: 'ResponsesCompactRequest' },
-)
-const CompactAnswer = Type.Object(
-  {
-    id: Type.String(),
-    object: Type.Literal('response.compaction'),
-    created_at: Type.Integer(),
-    output: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-      description: 'The messages of the user, and a `compaction` item.',
-    }),
-    usage: ResponsesAnswer.properties.usage,
-  },
-  { title: 'ResponsesCompaction' },
-)
+const CompactRequest = titled('ResponsesCompactRequest', {
+  model: properties.model,
+  input: properties.input,
+  instructions: properties.instructions,
+  previous_response_id: properties.previous_response_id,
+  prompt_cache_key: properties.prompt_cache_key,
+  service_tier: properties.service_tier,
+})
+const CompactAnswer = titled('ResponsesCompaction', {
+  id: Type.String(),
+  object: Type.Literal('response.compaction'),
+  created_at: Type.Integer(),
+  output: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description: 'The messages of the user, and a `compaction` item.',
+  }),
+  usage: ResponsesAnswer.properties.usage,
+})
 
 export function compactDialect(responses: Dialect, storedResponses: StoredResponses): Dialect {
   const { defer: _, has_routing_fields: __, read, ...shared } = responses

@@ -9,6 +9,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { type OutputItem, visibleItem } from '../../../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../../../protocols/responses/client/schema.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { orNull, titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { storedStream } from '../../shared/event-stream.ts'
 import { PAGE_PARAMETERS, parsePage } from '../../tasks/routes/request-parameters.ts'
@@ -16,21 +17,19 @@ import type { Background } from '../background-responses.ts'
 import { LINKS_TO_RESPONSE } from '../dialects/responses.ts'
 import type { StoredResponses } from '../stored-responses.ts'
 
-const Deleted = Type.Object(
-  { id: Type.String(), object: Type.Literal('response'), deleted: Type.Literal(true) },
-  { title: 'ResponseDeleted' },
-)
+const Deleted = titled('ResponseDeleted', {
+  id: Type.String(),
+  object: Type.Literal('response'),
+  deleted: Type.Literal(true),
+})
 export const ConversationItem = Type.Record(Type.String(), Type.Unknown(), { title: 'ConversationItem' })
-export const ItemList = Type.Object(
-  {
-    object: Type.Literal('list'),
-    data: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-    first_id: Type.Union([Type.String(), Type.Null()]),
-    last_id: Type.Union([Type.String(), Type.Null()]),
-    has_more: Type.Boolean(),
-  },
-  { title: 'ResponseItemList' },
-)
+export const ItemList = titled('ResponseItemList', {
+  object: Type.Literal('list'),
+  data: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+  first_id: orNull(Type.String()),
+  last_id: orNull(Type.String()),
+  has_more: Type.Boolean(),
+})
 
 const PATH = '/v1/responses/:response_id'
 const params = { response_id: 'The id of a response that was stored.' }

@@ -9,6 +9,7 @@ import { isRecord, memberOf } from '../../../kit/json.ts'
 import { fieldsIn, predictRequest, withPath } from '../../../protocols/contentgen/client/predict.ts'
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { titled } from '../../../spec/fields.ts'
 import { readUserFields } from '../../shared/call-options.ts'
 import { encodeOperation, encodePublishedOperation, idInFile, VideoOperation } from '../operation-response.ts'
 import { VIDEO_FAMILIES } from '../order-kinds.ts'
@@ -52,10 +53,9 @@ const FORMAT: Pick<Route, 'encodeError' | 'errorSchema'> = {
 }
 const TAG = 'Videos, contentgen'
 
-const FetchOperation = Type.Object(
-  { operationName: Type.String({ minLength: 1, description: 'The `name` of the operation.' }) },
-  { title: 'FetchOperationRequest' },
-)
+const FetchOperation = titled('FetchOperationRequest', {
+  operationName: Type.String({ minLength: 1, description: 'The `name` of the operation.' }),
+})
 
 type MethodRoute = Omit<Route, 'method' | 'path' | 'shown' | 'hidden' | 'exclusive'>
 

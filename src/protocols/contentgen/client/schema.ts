@@ -1,6 +1,7 @@
 /** The schemas of contentgen requests, with names in camelCase, and of responses. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
+import { titled } from '../../../spec/fields.ts'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const bounds = ChatRequest.properties
@@ -32,39 +33,33 @@ export const PART_KINDS = [
   'codeExecutionResult',
 ] as const
 
-const Part = Type.Object(
-  {
-    text: optional(Type.String()),
-    thought: optional(Type.Boolean()),
-    thoughtSignature: optional(Type.String()),
-    inlineData: optional(Blob),
-    fileData: optional(FileData),
-    functionCall: optional(
-      Type.Object({ name: Type.String({ minLength: 1 }), id: optional(Type.String()), args: optional(JsonObject) }),
-    ),
-    functionResponse: optional(
-      Type.Object({
-        name: Type.String({ minLength: 1 }),
-        id: optional(Type.String()),
-        response: optional(JsonObject),
-        parts: optional(Type.Array(Type.Object({ inlineData: optional(Blob), fileData: optional(FileData) }))),
-      }),
-    ),
-    executableCode: optional(Type.Object({ code: Type.String(), language: optional(Type.String()) })),
-    codeExecutionResult: optional(Type.Object({ output: optional(Type.String()), outcome: optional(Type.String()) })),
-    videoMetadata: optional(JsonObject),
-  },
-  { title: 'ContentgenPart' },
-)
+const Part = titled('ContentgenPart', {
+  text: optional(Type.String()),
+  thought: optional(Type.Boolean()),
+  thoughtSignature: optional(Type.String()),
+  inlineData: optional(Blob),
+  fileData: optional(FileData),
+  functionCall: optional(
+    Type.Object({ name: Type.String({ minLength: 1 }), id: optional(Type.String()), args: optional(JsonObject) }),
+  ),
+  functionResponse: optional(
+    Type.Object({
+      name: Type.String({ minLength: 1 }),
+      id: optional(Type.String()),
+      response: optional(JsonObject),
+      parts: optional(Type.Array(Type.Object({ inlineData: optional(Blob), fileData: optional(FileData) }))),
+    }),
+  ),
+  executableCode: optional(Type.Object({ code: Type.String(), language: optional(Type.String()) })),
+  codeExecutionResult: optional(Type.Object({ output: optional(Type.String()), outcome: optional(Type.String()) })),
+  videoMetadata: optional(JsonObject),
+})
 export type Part = Type.Static<typeof Part>
 
-const Content = Type.Object(
-  {
-    role: optional(Type.Enum(['user', 'model', 'function', 'tool'], { description: 'Default: `user`.' })),
-    parts: optional(Type.Array(Part)),
-  },
-  { title: 'ContentgenContent' },
-)
+const Content = titled('ContentgenContent', {
+  role: optional(Type.Enum(['user', 'model', 'function', 'tool'], { description: 'Default: `user`.' })),
+  parts: optional(Type.Array(Part)),
+})
 export type Content = Type.Static<typeof Content>
 
 const FunctionDeclaration = Type.Object({
@@ -92,33 +87,30 @@ const ToolConfig = Type.Object({
   retrievalConfig: optional(JsonObject),
 })
 
-export const GenerationConfig = Type.Object(
-  {
-    temperature: bounds.temperature,
-    topP: bounds.top_p,
-    topK: bounds.top_k,
-    maxOutputTokens: bounds.max_tokens,
-    stopSequences: optional(Type.Array(Type.String(), { maxItems: 5 })),
-    candidateCount: bounds.n,
-    seed: bounds.seed,
-    presencePenalty: bounds.presence_penalty,
-    frequencyPenalty: bounds.frequency_penalty,
-    responseLogprobs: bounds.logprobs,
-    logprobs: bounds.top_logprobs,
-    responseMimeType: optional(Type.String()),
-    responseSchema: optional(JsonObject),
-    responseJsonSchema: optional(JsonObject),
-    responseModalities: optional(Type.Array(Type.String())),
-    thinkingConfig: optional(
-      Type.Object({
-        includeThoughts: optional(Type.Boolean()),
-        thinkingBudget: bounds.reasoning_budget,
-        thinkingLevel: optional(Type.String()),
-      }),
-    ),
-  },
-  { title: 'ContentgenGenerationConfig' },
-)
+export const GenerationConfig = titled('ContentgenGenerationConfig', {
+  temperature: bounds.temperature,
+  topP: bounds.top_p,
+  topK: bounds.top_k,
+  maxOutputTokens: bounds.max_tokens,
+  stopSequences: optional(Type.Array(Type.String(), { maxItems: 5 })),
+  candidateCount: bounds.n,
+  seed: bounds.seed,
+  presencePenalty: bounds.presence_penalty,
+  frequencyPenalty: bounds.frequency_penalty,
+  responseLogprobs: bounds.logprobs,
+  logprobs: bounds.top_logprobs,
+  responseMimeType: optional(Type.String()),
+  responseSchema: optional(JsonObject),
+  responseJsonSchema: optional(JsonObject),
+  responseModalities: optional(Type.Array(Type.String())),
+  thinkingConfig: optional(
+    Type.Object({
+      includeThoughts: optional(Type.Boolean()),
+      thinkingBudget: bounds.reasoning_budget,
+      thinkingLevel: optional(Type.String()),
+    }),
+  ),
+})
 export type GenerationConfig = Type.Static<typeof GenerationConfig>
 
 const prompt = {
@@ -131,56 +123,47 @@ const prompt = {
   generationConfig: optional(GenerationConfig),
 }
 
-export const ContentgenRequest = Type.Object(
-  {
-    ...prompt,
-    serviceTier: optional(Type.String()),
-    safetySettings: optional(Type.Array(JsonObject)),
-    labels: optional(Type.Record(Type.String(), Type.String())),
-  },
-  { title: 'GenerateContentRequest' },
-)
+export const ContentgenRequest = titled('GenerateContentRequest', {
+  ...prompt,
+  serviceTier: optional(Type.String()),
+  safetySettings: optional(Type.Array(JsonObject)),
+  labels: optional(Type.Record(Type.String(), Type.String())),
+})
 export type ContentgenRequest = Type.Static<typeof ContentgenRequest>
 
 /** A token-count request holds contents or a whole request. */
-export const CountTokensRequest = Type.Object(
-  {
-    contents: optional(prompt.contents),
-    systemInstruction: prompt.systemInstruction,
-    tools: prompt.tools,
-    generateContentRequest: optional(ContentgenRequest),
-  },
-  { title: 'CountTokensRequest' },
-)
+export const CountTokensRequest = titled('CountTokensRequest', {
+  contents: optional(prompt.contents),
+  systemInstruction: prompt.systemInstruction,
+  tools: prompt.tools,
+  generateContentRequest: optional(ContentgenRequest),
+})
 
 const count = Type.Integer({ minimum: 0 })
 
-export const ContentgenAnswer = Type.Object(
-  {
-    candidates: optional(
-      Type.Array(
-        Type.Object({
-          index: count,
-          content: Type.Object({ role: Type.Literal('model'), parts: Type.Array(JsonObject) }),
-          finishReason: optional(Type.String({ description: 'Such as `STOP`, `MAX_TOKENS`, `SAFETY`.' })),
-          finishMessage: optional(Type.String()),
-          groundingMetadata: optional(JsonObject),
-          logprobsResult: optional(JsonObject),
-        }),
-      ),
-    ),
-    promptFeedback: optional(Type.Object({ blockReason: Type.String(), blockReasonMessage: optional(Type.String()) })),
-    usageMetadata: optional(
+export const ContentgenAnswer = titled('GenerateContentResponse', {
+  candidates: optional(
+    Type.Array(
       Type.Object({
-        promptTokenCount: count,
-        candidatesTokenCount: count,
-        totalTokenCount: count,
-        thoughtsTokenCount: optional(count),
-        cachedContentTokenCount: optional(count),
+        index: count,
+        content: Type.Object({ role: Type.Literal('model'), parts: Type.Array(JsonObject) }),
+        finishReason: optional(Type.String({ description: 'Such as `STOP`, `MAX_TOKENS`, `SAFETY`.' })),
+        finishMessage: optional(Type.String()),
+        groundingMetadata: optional(JsonObject),
+        logprobsResult: optional(JsonObject),
       }),
     ),
-    modelVersion: Type.String(),
-    responseId: Type.String(),
-  },
-  { title: 'GenerateContentResponse' },
-)
+  ),
+  promptFeedback: optional(Type.Object({ blockReason: Type.String(), blockReasonMessage: optional(Type.String()) })),
+  usageMetadata: optional(
+    Type.Object({
+      promptTokenCount: count,
+      candidatesTokenCount: count,
+      totalTokenCount: count,
+      thoughtsTokenCount: optional(count),
+      cachedContentTokenCount: optional(count),
+    }),
+  ),
+  modelVersion: Type.String(),
+  responseId: Type.String(),
+})

@@ -1,6 +1,7 @@
 /** The schema of a Messages request: the fields that the gateway reads, and their allowed values. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
+import { orNull, titled } from '../../../spec/fields.ts'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const bounds = ChatRequest.properties
@@ -151,43 +152,39 @@ const members = {
   thread: optional(Type.Unknown()),
 }
 
-export const MessagesRequest = Type.Object(
-  { ...members, max_tokens: Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' }) },
-  { title: 'MessagesRequest' },
-)
+export const MessagesRequest = titled('MessagesRequest', {
+  ...members,
+  max_tokens: Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' }),
+})
 export type MessagesRequest = Type.Static<typeof MessagesRequest>
 
-export const CountRequest = Type.Object(
-  { ...members, max_tokens: optional(Type.Integer({ minimum: 1 })) },
-  { title: 'MessagesCountRequest' },
-)
+export const CountRequest = titled('MessagesCountRequest', {
+  ...members,
+  max_tokens: optional(Type.Integer({ minimum: 1 })),
+})
 
 const count = Type.Integer({ minimum: 0 })
-const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
 const MessagesUsage = Type.Object({
   input_tokens: Type.Integer({ minimum: 0, description: 'Without tokens read from or written to the cache.' }),
-  cache_creation_input_tokens: nullable(count),
-  cache_read_input_tokens: nullable(count),
+  cache_creation_input_tokens: orNull(count),
+  cache_read_input_tokens: orNull(count),
   output_tokens: count,
-  output_tokens_details: nullable(Type.Object({ thinking_tokens: count })),
+  output_tokens_details: orNull(Type.Object({ thinking_tokens: count })),
 })
 
-export const MessagesAnswer = Type.Object(
-  {
-    id: Type.String(),
-    type: Type.Literal('message'),
-    role: Type.Literal('assistant'),
-    model: Type.String(),
-    content: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-      description: 'Blocks: text, thinking, redacted_thinking, tool_use.',
-    }),
-    stop_reason: nullable(Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal'])),
-    stop_sequence: nullable(Type.String()),
-    usage: MessagesUsage,
-  },
-  { title: 'MessagesAnswer' },
-)
+export const MessagesAnswer = titled('MessagesAnswer', {
+  id: Type.String(),
+  type: Type.Literal('message'),
+  role: Type.Literal('assistant'),
+  model: Type.String(),
+  content: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description: 'Blocks: text, thinking, redacted_thinking, tool_use.',
+  }),
+  stop_reason: orNull(Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal'])),
+  stop_sequence: orNull(Type.String()),
+  usage: MessagesUsage,
+})
 
 export const MessagesEvent = Type.Object(
   {
@@ -205,18 +202,15 @@ export const MessagesEvent = Type.Object(
   { title: 'MessagesEvent', description: 'The name of each event is its `type`.' },
 )
 
-export const MessagesError = Type.Object(
-  {
-    type: Type.Literal('error'),
-    error: Type.Object({
-      type: Type.String(),
-      message: Type.String(),
-      details: Type.Object({
-        error_code: Type.String({ description: 'The error code.' }),
-        param: optional(Type.String({ description: 'The field that caused the error.' })),
-      }),
+export const MessagesError = titled('MessagesError', {
+  type: Type.Literal('error'),
+  error: Type.Object({
+    type: Type.String(),
+    message: Type.String(),
+    details: Type.Object({
+      error_code: Type.String({ description: 'The error code.' }),
+      param: optional(Type.String({ description: 'The field that caused the error.' })),
     }),
-    request_id: nullable(Type.String()),
-  },
-  { title: 'MessagesError' },
-)
+  }),
+  request_id: orNull(Type.String()),
+})

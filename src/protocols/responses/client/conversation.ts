@@ -7,6 +7,7 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { refusalOf } from '../../shared/request-error.ts'
 import { checkedRequest, itemsOf, withoutNulls } from './request.ts'
@@ -24,29 +25,26 @@ const Metadata = Type.Record(Type.String(), Type.String({ maxLength: MAX_VALUE }
 })
 const items = Type.Array(InputItem, { maxItems: MAX_ITEMS, description: 'At most 20 at a time.' })
 
-export const ConversationCreate = Type.Object(
-  { items: Type.Optional(items), metadata: Type.Optional(Metadata) },
-  { title: 'ConversationCreate' },
-)
-export const ConversationUpdate = Type.Object({ metadata: Metadata }, { title: 'ConversationUpdate' })
-export const ConversationItemsCreate = Type.Object(
-  { items: Type.Array(InputItem, { minItems: 1, maxItems: MAX_ITEMS, description: 'At most 20 at a time.' }) },
-  { title: 'ConversationItemsCreate' },
-)
+export const ConversationCreate = titled('ConversationCreate', {
+  items: Type.Optional(items),
+  metadata: Type.Optional(Metadata),
+})
+export const ConversationUpdate = titled('ConversationUpdate', { metadata: Metadata })
+export const ConversationItemsCreate = titled('ConversationItemsCreate', {
+  items: Type.Array(InputItem, { minItems: 1, maxItems: MAX_ITEMS, description: 'At most 20 at a time.' }),
+})
 
-export const ConversationAnswer = Type.Object(
-  {
-    id: Type.String(),
-    object: Type.Literal('conversation'),
-    created_at: Type.Integer(),
-    metadata: Type.Record(Type.String(), Type.String()),
-  },
-  { title: 'Conversation' },
-)
-export const ConversationDeleted = Type.Object(
-  { id: Type.String(), object: Type.Literal('conversation.deleted'), deleted: Type.Literal(true) },
-  { title: 'ConversationDeleted' },
-)
+export const ConversationAnswer = titled('Conversation', {
+  id: Type.String(),
+  object: Type.Literal('conversation'),
+  created_at: Type.Integer(),
+  metadata: Type.Record(Type.String(), Type.String()),
+})
+export const ConversationDeleted = titled('ConversationDeleted', {
+  id: Type.String(),
+  object: Type.Literal('conversation.deleted'),
+  deleted: Type.Literal(true),
+})
 
 const BodyMetadata = Type.Object({ metadata: Type.Optional(Type.Record(Type.String(), Type.String())) })
 const checkMetadata = checker(BodyMetadata)

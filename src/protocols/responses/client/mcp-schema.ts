@@ -1,5 +1,6 @@
 /** The schemas of tools of the type `mcp`, and of the items of their calls. */
 import Type, { type TSchema } from 'typebox'
+import { orNull } from '../../../spec/fields.ts'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const id = optional(Type.String())
@@ -38,9 +39,9 @@ export const McpCallItem = Type.Object({
   server_label: optional(Type.String()),
   name: optional(Type.String({ minLength: 1 })),
   arguments: optional(Type.String()),
-  output: optional(Type.Union([Type.String(), Type.Null()])),
+  output: optional(orNull(Type.String())),
   error: optional(Type.Unknown()),
-  approval_request_id: optional(Type.Union([Type.String(), Type.Null()])),
+  approval_request_id: optional(orNull(Type.String())),
 })
 export const McpApprovalRequestItem = Type.Object({
   type: Type.Literal('mcp_approval_request'),

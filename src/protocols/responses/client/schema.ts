@@ -1,6 +1,7 @@
 /** The schema of a Responses request: the fields that the gateway reads, and their allowed values. */
 import Type, { type TSchema } from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
+import { orNull, titled } from '../../../spec/fields.ts'
 import { McpApprovalRequestItem, McpApprovalResponseItem, McpCallItem, McpFields } from './mcp-schema.ts'
 
 const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
@@ -223,88 +224,81 @@ const ClientToolChoice = Type.Union([
   }),
 ])
 
-export const ResponsesRequest = Type.Object(
-  {
-    model: bounds.model,
-    input: optional(Type.Union([Type.String(), Type.Array(InputItem)])),
-    instructions: optional(Type.String()),
-    previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to continue from.' })),
-    store: optional(
-      Type.Boolean({
-        description: 'Whether the response is stored. By default it is, unless the operator says otherwise.',
-      }),
-    ),
-    stream: bounds.stream,
-    max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
-    temperature: bounds.temperature,
-    top_p: bounds.top_p,
-    presence_penalty: bounds.presence_penalty,
-    frequency_penalty: bounds.frequency_penalty,
-    tools: optional(Type.Array(ClientTool)),
-    tool_choice: optional(ClientToolChoice),
-    parallel_tool_calls: bounds.parallel_tool_calls,
-    text: optional(Type.Object({ format: optional(TextFormat), verbosity: optional(Type.String()) })),
-    reasoning: optional(
-      Type.Object({
-        effort: bounds.reasoning_effort,
-        summary: bounds.reasoning_summary,
-        generate_summary: bounds.reasoning_summary,
-      }),
-    ),
-    include: optional(
-      Type.Array(Type.String(), { description: '`reasoning.encrypted_content`, `message.output_text.logprobs`.' }),
-    ),
-    top_logprobs: bounds.top_logprobs,
-    truncation: optional(Type.Enum(['auto', 'disabled'])),
-    metadata: bounds.metadata,
-    user: bounds.user,
-    safety_identifier: bounds.safety_identifier,
-    service_tier: bounds.service_tier,
-    prompt_cache_key: bounds.prompt_cache_key,
-    max_tool_calls: optional(Type.Integer()),
-    background: optional(
-      Type.Boolean({ description: 'Return at once and generate the response in the background. Fetch it by its id.' }),
-    ),
-    conversation: optional(
-      Type.Union([Type.String({ minLength: 1 }), Type.Object({ id: Type.String({ minLength: 1 }) })], {
-        description: 'The conversation to continue; input and output are appended to it.',
-      }),
-    ),
-    prompt: optional(Type.Unknown()),
-    moderation: optional(Type.Unknown()),
-  },
-  { title: 'ResponsesRequest' },
-)
+export const ResponsesRequest = titled('ResponsesRequest', {
+  model: bounds.model,
+  input: optional(Type.Union([Type.String(), Type.Array(InputItem)])),
+  instructions: optional(Type.String()),
+  previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to continue from.' })),
+  store: optional(
+    Type.Boolean({
+      description: 'Whether the response is stored. By default it is, unless the operator says otherwise.',
+    }),
+  ),
+  stream: bounds.stream,
+  max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
+  temperature: bounds.temperature,
+  top_p: bounds.top_p,
+  presence_penalty: bounds.presence_penalty,
+  frequency_penalty: bounds.frequency_penalty,
+  tools: optional(Type.Array(ClientTool)),
+  tool_choice: optional(ClientToolChoice),
+  parallel_tool_calls: bounds.parallel_tool_calls,
+  text: optional(Type.Object({ format: optional(TextFormat), verbosity: optional(Type.String()) })),
+  reasoning: optional(
+    Type.Object({
+      effort: bounds.reasoning_effort,
+      summary: bounds.reasoning_summary,
+      generate_summary: bounds.reasoning_summary,
+    }),
+  ),
+  include: optional(
+    Type.Array(Type.String(), { description: '`reasoning.encrypted_content`, `message.output_text.logprobs`.' }),
+  ),
+  top_logprobs: bounds.top_logprobs,
+  truncation: optional(Type.Enum(['auto', 'disabled'])),
+  metadata: bounds.metadata,
+  user: bounds.user,
+  safety_identifier: bounds.safety_identifier,
+  service_tier: bounds.service_tier,
+  prompt_cache_key: bounds.prompt_cache_key,
+  max_tool_calls: optional(Type.Integer()),
+  background: optional(
+    Type.Boolean({ description: 'Return at once and generate the response in the background. Fetch it by its id.' }),
+  ),
+  conversation: optional(
+    Type.Union([Type.String({ minLength: 1 }), Type.Object({ id: Type.String({ minLength: 1 }) })], {
+      description: 'The conversation to continue; input and output are appended to it.',
+    }),
+  ),
+  prompt: optional(Type.Unknown()),
+  moderation: optional(Type.Unknown()),
+})
 export type ResponsesRequest = Type.Static<typeof ResponsesRequest>
 
-const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 const count = Type.Integer({ minimum: 0 })
 
-export const ResponsesAnswer = Type.Object(
-  {
-    id: Type.String(),
-    object: Type.Literal('response'),
-    created_at: Type.Integer(),
-    completed_at: nullable(Type.Integer()),
-    status: Type.Enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
-    error: nullable(Type.Object({ code: Type.String(), message: Type.String() })),
-    incomplete_details: nullable(Type.Object({ reason: Type.Enum(['max_output_tokens', 'content_filter']) })),
-    model: Type.String(),
-    output: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-      description: 'Items: message, function_call, reasoning.',
+export const ResponsesAnswer = titled('ResponsesAnswer', {
+  id: Type.String(),
+  object: Type.Literal('response'),
+  created_at: Type.Integer(),
+  completed_at: orNull(Type.Integer()),
+  status: Type.Enum(['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled']),
+  error: orNull(Type.Object({ code: Type.String(), message: Type.String() })),
+  incomplete_details: orNull(Type.Object({ reason: Type.Enum(['max_output_tokens', 'content_filter']) })),
+  model: Type.String(),
+  output: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description: 'Items: message, function_call, reasoning.',
+  }),
+  usage: orNull(
+    Type.Object({
+      input_tokens: count,
+      input_tokens_details: Type.Object({ cached_tokens: count, cache_write_tokens: count }),
+      output_tokens: count,
+      output_tokens_details: Type.Object({ reasoning_tokens: count }),
+      total_tokens: count,
     }),
-    usage: nullable(
-      Type.Object({
-        input_tokens: count,
-        input_tokens_details: Type.Object({ cached_tokens: count, cache_write_tokens: count }),
-        output_tokens: count,
-        output_tokens_details: Type.Object({ reasoning_tokens: count }),
-        total_tokens: count,
-      }),
-    ),
-  },
-  { title: 'ResponsesAnswer' },
-)
+  ),
+})
 
 export const ResponsesEvent = Type.Object(
   { type: Type.String(), sequence_number: Type.Integer({ minimum: 0 }) },
