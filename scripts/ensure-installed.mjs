@@ -1,7 +1,7 @@
 /** Runs `npm ci` before `npm start` and `npm test`, but only when something is missing; plain Node, nothing imported. */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -19,6 +19,9 @@ function isInstalled(lock) {
   const stamp = read(stampFile)
   const hash = hashOf(lock)
   if (stamp === `${hash} all\n` || (stamp === `${hash} production\n` && !withDev)) return true
+  // A source that is newer than the executable needs the packages again.
+  if (stamp === `${hash} executable\n`)
+    return !withDev && spawnSync(join(root, 'bin/gatehouse'), ['version']).status === 0
   // No stamp: npm was run by hand. What it says it has installed is held against the lock file.
   const installed = read(join(root, 'node_modules', '.package-lock.json'))
   if (installed === undefined) return false
@@ -46,12 +49,21 @@ function install(lock) {
     process.stderr.write(`gatehouse: npm ci failed${error ? `: ${error.message}` : ''}; run it by hand to see why.\n`)
     process.exit(1)
   }
-  stampAs(hashOf(lock))
+  stampAs(hashOf(lock), !withDev && leaveExecutable(started) ? 'executable' : undefined)
   process.stderr.write(`gatehouse: installed in ${((Date.now() - started) / 1000).toFixed(1)} s\n`)
 }
 
-function stampAs(hash) {
-  writeFileSync(stampFile, `${hash} ${withDev ? 'all' : 'production'}\n`)
+/** Whether the installation made an executable, which holds all that a start needs: the packages are then removed. */
+function leaveExecutable(started) {
+  const made = statSync(join(root, 'dist/gatehouse'), { throwIfNoEntry: false })
+  if (!made || made.mtimeMs < started) return false
+  rmSync(join(root, 'node_modules'), { recursive: true, force: true })
+  mkdirSync(join(root, 'node_modules'))
+  return true
+}
+
+function stampAs(hash, kind = withDev ? 'all' : 'production') {
+  writeFileSync(stampFile, `${hash} ${kind}\n`)
 }
 
 function hashOf(text) {

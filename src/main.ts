@@ -130,7 +130,6 @@ function fail(error: unknown, terminal: Terminal): number {
 }
 
 const terminal = processTerminal()
-// Not awaited at the top level, which the bundle that is made at installation cannot do.
 void main(process.argv.slice(2), terminal)
   .catch((error: unknown) => fail(error, terminal))
   .then((code) => {

@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -782,6 +783,27 @@ describe('bin/gatehouse', () => {
         'gatehouse: installing what is missing (npm ci --omit=dev); this happens once ...\n',
       )
       expect(await ensure(root)).toMatchObject({ out: '', err: '', code: 0, calls: first.calls })
+    })
+
+    test('leaves only the executable that the installation made, until a source is newer', async () => {
+      const root = bare()
+      // As the end of an installation, for the stand-in of npm does not run it.
+      mkdirSync(join(root, 'dist'))
+      const make = () => {
+        writeFileSync(join(root, 'dist/gatehouse'), '#!/bin/sh\n', { mode: 0o755 })
+        cpSync(join(root, 'package.json'), join(root, 'dist/package.json'))
+        const later = new Date(Date.now() + 60_000)
+        utimesSync(join(root, 'dist/gatehouse'), later, later)
+      }
+      make()
+      mkdirSync(join(root, 'node_modules/bun'), { recursive: true })
+      expect((await ensure(root)).calls).toHaveLength(1)
+      expect(readdirSync(join(root, 'node_modules'))).toEqual(['.gatehouse-installed'])
+      expect(await ensure(root)).toMatchObject({ err: '', calls: [expect.any(String)] })
+      const newer = new Date(Date.now() + 120_000)
+      utimesSync(join(root, 'src/main.ts'), newer, newer)
+      expect((await ensure(root)).calls).toHaveLength(2)
+      expect((await ensure(root, '--with-dev')).calls[2]).toStartWith('ci --include=dev ')
     })
 
     test('adds the dependencies of the tests, and does not remove them again', async () => {

@@ -12,7 +12,7 @@ export type Build = {
   date: string
 }
 
-/** The bundle has this constant in place of the repository: null where it was made without one. */
+/** An executable has this constant in place of the repository: null where it was made without one. */
 declare const BUNDLED_BUILD: Build | null
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,6 +1,5 @@
 /** Structured log lines, written in batches: JSON for machines, one readable line for a terminal. */
 import type { Clock } from './clock.ts'
-import { sourceStack } from './source-stack.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -106,7 +105,7 @@ const MILLISECONDS: (string | undefined)[] = new Array(1000)
 /** An error's name, message and first stack lines; only for internal errors. */
 function describeCause(cause: unknown): string {
   if (!(cause instanceof Error)) return textOf(cause).slice(0, 500)
-  const stack = sourceStack(cause.stack?.split('\n').slice(0, 6).join(' | ')) ?? ''
+  const stack = cause.stack?.split('\n').slice(0, 6).join(' | ') ?? ''
   return stack.includes(cause.message) ? stack : `${cause.name}: ${cause.message} ${stack}`
 }
 

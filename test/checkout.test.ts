@@ -1,10 +1,9 @@
-/** The bundle that is made at installation: it is made, used while it is fresh, and serves what reads files beside its sources. */
+/** The executable that is made at installation: it is made, used while it is fresh, and serves what reads files. */
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import package_ from '../package.json' with { type: 'json' }
-import { sourceStack } from '../src/kit/source-stack.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const TOKEN = 'sk-0123456789012345678901234567890123456789'
@@ -14,7 +13,7 @@ const LOADED_LATER =
 
 let home: string
 beforeAll(() => {
-  home = mkdtempSync(join(tmpdir(), 'gatehouse-bundle-'))
+  home = mkdtempSync(join(tmpdir(), 'gatehouse-checkout-'))
   for (const name of ['bin', 'console', 'docs', 'packages', 'scripts', 'src', 'package.json']) {
     const filter = (path: string) => !path.includes('node_modules')
     cpSync(join(ROOT, name), join(home, name), { recursive: true, filter })
@@ -25,7 +24,7 @@ beforeAll(() => {
   const [command = '', ...args] = package_.scripts.postinstall.split(' ')
   const { exitCode, stderr } = Bun.spawnSync([command, ...args], { cwd: home })
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
-  // A bundle names the commit that it was made of, also where the repository is not.
+  // An executable names the commit that it was made of, also where the repository is not.
   rmSync(join(home, '.git'), { recursive: true })
 })
 afterAll(() => rmSync(home, { recursive: true, force: true }))
@@ -49,34 +48,33 @@ function started(): string | undefined {
 }
 
 describe('bin/gatehouse', () => {
-  it('starts the bundle that the installation made', () => {
-    expect(started()).toBe('dist/gatehouse.js')
-    expect(existsSync(join(home, 'dist/gatehouse.js.jsc'))).toBe(true)
+  it('starts the executable that the installation made', () => {
+    expect(started()).toBe('dist/gatehouse')
   })
 
-  it.each(['src/kit/log.ts', 'packages/sandbox/src/models.ts', 'src/site'])(
-    'starts the sources when %s is newer than the bundle',
+  it.each(['src/kit/log.ts', 'packages/sandbox/src/models.ts', 'src/site', 'console/src/main.tsx', 'docs/manual'])(
+    'starts the sources when %s is newer than the executable',
     (path) => {
       const later = new Date(Date.now() + 60_000)
       utimesSync(join(home, path), later, later)
       expect(started()).toBe('src/main.ts')
       const earlier = new Date(0)
       utimesSync(join(home, path), earlier, earlier)
-      expect(started()).toBe('dist/gatehouse.js')
+      expect(started()).toBe('dist/gatehouse')
     },
   )
 
-  it('starts the sources when the bundle is that of another package.json', () => {
+  it('starts the sources when the executable is that of another package.json', () => {
     const file = join(home, 'package.json')
     const text = readFileSync(file, 'utf8')
     writeFileSync(file, text.replace('"private": true', '"private":  true'))
     expect(started()).toBe('src/main.ts')
     writeFileSync(file, text)
-    expect(started()).toBe('dist/gatehouse.js')
+    expect(started()).toBe('dist/gatehouse')
   })
 })
 
-describe('the bundle', () => {
+describe('the executable', () => {
   it('names the commit that it was made of', () => {
     const { stdout } = Bun.spawnSync([join(home, 'bin/gatehouse'), '--version'])
     expect(stdout.toString()).toMatch(/^gatehouse \S+ \(commit [0-9a-f]{7,}, 2026-11-24, bun /)
@@ -133,29 +131,11 @@ describe('the bundle', () => {
   })
 
   it('has stacks that name the places in the sources', () => {
-    const lines = readFileSync(join(home, 'dist/gatehouse.js'), 'utf8').split('\n')
-    const line = lines.findIndex((text) => text.includes('async function createGateway('))
-    const column = (lines[line] ?? '').indexOf(
-      'createGateway',
-      (lines[line] ?? '').indexOf('async function createGateway('),
-    )
-    const source = readFileSync(join(home, 'src/gateway/gateway.ts'), 'utf8').split('\n')
-    const expected = source.findIndex((text) => text.includes('async function createGateway(')) + 1
-    const place = `${home}/dist/gatehouse.js:${line + 1}:${column + 1}`
-    expect(sourceStack(`Error: no\n    at createGateway (${place})`)).toBe(
-      `Error: no\n    at createGateway (${home}/src/gateway/gateway.ts:${expected}:23)`,
-    )
-  })
-
-  it('leaves a stack as it is where there is no map', () => {
-    const stack = 'Error: no\n    at run (/nowhere/dist/gatehouse.js:1:1)'
-    expect(sourceStack(stack)).toBe(stack)
-    expect(sourceStack(undefined)).toBeUndefined()
-  })
-
-  it('reads a stack with a long message in bounded time', () => {
-    const stack = `Error: ${'x/'.repeat(100_000)}\n    at run (/nowhere/dist/gatehouse.js:1:1)`
-    expect(sourceStack(stack)).toBe(stack)
+    const env = { PATH: process.env.PATH, GATEHOUSE_LOG: 'debug', GATEHOUSE_DATA_DIR: join(home, 'package.json/data') }
+    const { stderr } = Bun.spawnSync([join(home, 'bin/gatehouse'), 'serve', '--port', '0'], { cwd: home, env })
+    const [, line] = /at openFile \(src\/store\/engines\/sqlite\.ts:(\d+):\d+\)/.exec(stderr.toString()) ?? []
+    const source = readFileSync(join(home, 'src/store/engines/sqlite.ts'), 'utf8').split('\n')
+    expect(source[Number(line) - 1]).toContain('throw')
   })
 })
 
