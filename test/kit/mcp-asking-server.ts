@@ -4,7 +4,7 @@ import { say, tool } from './mcp-vendor.ts'
 
 type Act = (mcpReq: ServerContext['mcpReq'], given: Record<string, unknown>, name: string) => object | Promise<object>
 
-export type AskingServer = { url: string; act: Act; stop(): Promise<void> }
+export type AskingServer = { url: string; act: Act; sessions(): number; stop(): Promise<void> }
 
 export function startAskingServer(): AskingServer {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
@@ -34,6 +34,7 @@ export function startAskingServer(): AskingServer {
   const server: AskingServer = {
     url: `http://127.0.0.1:${http.port}/mcp`,
     act: () => say('done'),
+    sessions: () => sessions.size,
     stop: () => http.stop(true),
   }
   return server

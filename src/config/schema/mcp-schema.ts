@@ -109,7 +109,7 @@ const McpServer = section({
     }),
   ),
   per_session: flag(
-    'A connection or process for each session of a client, which sampling, elicitation and log messages reach. Default false.',
+    'A connection or process for each session of a client, or each open call of one without, which sampling, elicitation and log messages reach. Default false.',
   ),
   approve: oneOf(APPROVE, 'Default: mcp.approve.'),
   connect_seconds: number({ exclusiveMinimum: 0, maximum: 300 }, 'To connect and list what it has. Default 15.'),

@@ -3,6 +3,7 @@ import { ProtocolError } from '@modelcontextprotocol/server'
 import { McpRefusal } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 
+export const INVALID_PARAMS = -32602
 const INTERNAL_ERROR = -32603
 /** The range that JSON-RPC leaves to servers. */
 const REFUSED = -32000
@@ -33,3 +34,7 @@ const AT_SERVER: ReadonlySet<string> = new Set([
   'upstream_cut',
   'upstream_timeout',
 ])
+
+/** A name that there is and that the caller may not use is unknown as well. */
+export const unknown = (what: string, name: string) =>
+  new ProtocolError(INVALID_PARAMS, `There is no ${what} ${JSON.stringify(name.slice(0, 200))} for this token.`)

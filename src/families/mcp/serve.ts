@@ -4,24 +4,25 @@ import type { Call } from '../../calls/call.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
+import type { McpOffer, McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import { announceConnected, askToConnect, CONNECT, connectTool } from './ask-to-connect.ts'
+import { connectTool } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
 import { type GuardedLists, type Listing, recordList } from './guarded-lists.ts'
-import { createNotices } from './guarded-messages.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
 import { joinedName, joinedUri, promptName, RESOURCES, splitName, toolId, withJoinedUris } from './names.ts'
-import { createOwnConnections } from './own-connections.ts'
-import { protocolError, toolError } from './rpc-errors.ts'
+import type { Rounds } from './rounds.ts'
+import { INVALID_PARAMS, protocolError, unknown } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
-import { checkedServer, type McpAccess, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
+import { accessOf, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
+import { createToolCalls } from './tool-requests.ts'
 
 export type ServeParts = {
   servers: McpServers
   lists: GuardedLists
   pipeline: Pick<Pipeline, 'run'>
+  rounds: Rounds | undefined
   version: string
   clock: Clock
   log: Log
@@ -59,11 +60,11 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   const result = (upstream: McpUpstream, answer: Record<string, unknown>) =>
     isJoined ? withJoinedUris(upstream.name, answer) : answer
 
-  const connections = createOwnConnections(server)
+  const tools = createToolCalls({ ...parts, server, scope, placeOf, result })
   /** Of a session, by the address that its client knows. */
   const subscriptions = new Map<string, Promise<() => void>>()
   server.onclose = () => {
-    connections.close()
+    tools.close()
     for (const uri of subscriptions.keys()) unsubscribe(uri)
   }
 
@@ -153,40 +154,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     }),
   }))
 
-  server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const { caller, callFor } = accessOf(context)
-    const { upstream, own } = placeOf(params.name, caller)
-    try {
-      const assertOffered = (offer: McpOffer) => {
-        if (!servers.toolsOf(upstream, offer, caller).some(({ name }) => name === own))
-          throw unknown('tool', params.name)
-      }
-      // By the connection of all, if there is one: a name that nobody offers is no call.
-      if (!upstream.config?.oauth_user) assertOffered(await upstream.offer())
-      else if (own === CONNECT && !(await upstream.offer()).tools.some(({ name }) => name === CONNECT))
-        return announceConnected(server) as never
-      const call = callFor(context.mcpReq.signal)
-      const notices = createNotices()
-      using connection = connections.of(upstream, { context, call, notices })
-      // By the connection that is used: a server may offer something else by each.
-      const checked = checkedServer(connection.upstream, async (offer) => {
-        assertOffered(offer)
-        if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
-      })
-      const { answer } = await pipeline.run(serverFamily, call, {
-        upstream: checked,
-        name: own,
-        method: 'tools/call',
-        params: { name: own, arguments: params.arguments ?? {}, ...metaFor(upstream, caller) },
-        onProgress: progressTo(context),
-        notices,
-      })
-      return result(upstream, answer) as never
-    } catch (thrown) {
-      if (thrown instanceof NotConnected) return askToConnect(thrown, server, context) as never
-      return toolError(thrown) as never
-    }
-  })
+  server.setRequestHandler('tools/call', ({ params }, context) => tools.call(params, context) as never)
 
   const mayRead = (upstream: McpUpstream, context: ServerContext) =>
     servers.mayUse(upstream, RESOURCES, accessOf(context).caller)
@@ -274,45 +242,8 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   return server
 }
 
-const INVALID_PARAMS = -32602
-
 const throwProtocolError = (thrown: unknown): never => {
   throw protocolError(thrown)
 }
 
 const offerOf = (upstream: McpUpstream): Promise<McpOffer> => upstream.offer().catch(throwProtocolError)
-
-/** A name that there is and that the caller may not use is unknown as well. */
-const unknown = (what: string, name: string) =>
-  new ProtocolError(INVALID_PARAMS, `There is no ${what} ${JSON.stringify(name.slice(0, 200))} for this token.`)
-
-const unapproved = (server: string, tool: string) =>
-  new ProtocolError(
-    INVALID_PARAMS,
-    `The tool is off: it is new, or the server has changed it since it was approved. An operator can run: gatehouse mcp approve ${server}/${tool.slice(0, 200)}`,
-  )
-
-/** Set by the route of each request. */
-function accessOf({ http }: ServerContext): McpAccess {
-  const access = http?.authInfo?.extra?.access
-  if (access === undefined) throw new Error('A request came without its caller.')
-  return access as McpAccess
-}
-
-/** More often nobody can read it, and a server could fill the memory with it. */
-const PROGRESS_MILLISECONDS = 20
-
-/** Undefined: the client wants none. */
-function progressTo({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
-  const progressToken = mcpReq._meta?.progressToken
-  if (progressToken === undefined) return undefined
-  let sentAt = Number.NEGATIVE_INFINITY
-  return ({ progress, total, message }) => {
-    const isEnd = total !== undefined && progress >= total
-    const now = performance.now()
-    if (!isEnd && now - sentAt < PROGRESS_MILLISECONDS) return
-    sentAt = now
-    const params = { progressToken, progress, ...(total !== undefined && { total }), ...(message && { message }) }
-    mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
-  }
-}

@@ -1,4 +1,5 @@
 /** A request to an MCP server as a call of the pipeline: its model is `mcp/<server>/<name>`, its target the server. */
+import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
 import { AnswerBlocked } from '../../calls/guarded-call.ts'
@@ -169,4 +170,11 @@ export type McpAccess = {
   caller: Call['caller']
   /** The call of the request; `signal` ends it. */
   callFor(signal: AbortSignal): Call
+}
+
+/** Set by the route of each request. */
+export function accessOf({ http }: ServerContext): McpAccess {
+  const access = http?.authInfo?.extra?.access
+  if (access === undefined) throw new Error('A request came without its caller.')
+  return access as McpAccess
 }

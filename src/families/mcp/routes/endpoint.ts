@@ -10,11 +10,12 @@ import { memberOf } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { createListenedResources } from '../listened-resources.ts'
 import { joinedUri } from '../names.ts'
+import { createRounds } from '../rounds.ts'
 import { createMcpServer, type ServeParts } from '../serve.ts'
 import type { McpAccess } from '../tool-calls.ts'
 import { createSessions, type Session } from './sessions.ts'
 
-type EndpointParts = ServeParts & {
+type EndpointParts = Omit<ServeParts, 'rounds'> & {
   settings(): McpSettings
   personOf(caller: McpAccess['caller'], server: string): string | undefined
   /** Whether all requests of a client come to this process: only then there are sessions. */
@@ -50,7 +51,8 @@ const LISTEN = 'subscriptions/listen'
 
 export function createEndpoint(parts: EndpointParts): McpEndpoint {
   const { settings, isAlone, personOf, clock } = parts
-  const create = (scope: string | undefined) => createMcpServer(scope, parts)
+  const rounds = isAlone ? createRounds(parts) : undefined
+  const create = (scope: string | undefined) => createMcpServer(scope, { ...parts, rounds })
   const sessions = createSessions({ settings, create, clock })
   const stopping = new AbortController()
   /** Of the current protocol, by scope; the empty one is of all servers. */
@@ -178,8 +180,12 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
       }
     },
     stopping: stopping.signal,
-    stop: () => stopping.abort(),
+    stop() {
+      stopping.abort()
+      rounds?.stop()
+    },
     async close() {
+      rounds?.close()
       await Promise.all([
         sessions.close(),
         ...[...handlers.values(), ...[...streams.values()].map(({ handler }) => handler)].map((one) => one.close()),

@@ -1,0 +1,132 @@
+/** Answers calls of tools: by the connection of all clients, or by one through which a server may ask the client. */
+import { ProtocolError, type Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { Pipeline } from '../../calls/pipeline.ts'
+import { canonicalJson } from '../../kit/json.ts'
+import { sha256 } from '../../kit/secret.ts'
+import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
+import { limitsOf } from '../../providers/mcp/upstream-fetch.ts'
+import type { Caller } from '../../spec/token.ts'
+import { announceConnected, askToConnect, CONNECT } from './ask-to-connect.ts'
+import { NotConnected } from './connections.ts'
+import { createNotices } from './guarded-messages.ts'
+import { askSession, type ClientChannel, capabilitiesOf, createOwnConnections } from './own-connections.ts'
+import type { Rounds } from './rounds.ts'
+import { INVALID_PARAMS, toolError, unknown } from './rpc-errors.ts'
+import type { McpServers } from './servers.ts'
+import { accessOf, checkedServer, metaFor, serverFamily } from './tool-calls.ts'
+
+type Message = Record<string, unknown>
+
+type ToolCallParts = {
+  servers: McpServers
+  pipeline: Pick<Pipeline, 'run'>
+  /** Undefined: a repeated request may reach another process. */
+  rounds: Rounds | undefined
+  server: Server
+  scope: string | undefined
+  placeOf(name: string, caller: Caller): { upstream: McpUpstream; own: string }
+  /** As the client knows its addresses. */
+  result(upstream: McpUpstream, answer: Message): Message
+}
+
+type ToolCall = { upstream: McpUpstream; own: string; name: string; given: Message }
+
+export function createToolCalls({ server, scope, servers, pipeline, rounds, placeOf, result }: ToolCallParts) {
+  const capabilities = () => capabilitiesOf(server.getClientCapabilities())
+  const connections = createOwnConnections(capabilities)
+
+  /** By which the server is called, and may ask the client where it is configured so. */
+  function connectionOf(upstream: McpUpstream, served: Parameters<typeof connections.of>[1]) {
+    const { context } = served.channel
+    if (context.sessionId !== undefined && upstream.config?.per_session) return connections.of(upstream, served)
+    if (!rounds || !asksByRounds(upstream, context)) return { upstream, [Symbol.dispose]() {} }
+    const { token_id } = accessOf(context).caller
+    return rounds.connections.of({ base: upstream, token_id, capabilities: capabilities() }, served)
+  }
+
+  const asksByRounds = ({ config }: McpUpstream, { sessionId }: ServerContext): boolean =>
+    Boolean(config?.per_session) && sessionId === undefined && Object.keys(capabilities()).length > 0
+
+  async function send({ upstream, own, name, given }: ToolCall, channel: ClientChannel): Promise<Message> {
+    const { context, signal } = channel
+    const { caller, callFor } = accessOf(context)
+    const call = callFor(signal)
+    const notices = createNotices()
+    using connection = connectionOf(upstream, { channel, call, notices })
+    // By the connection that is used: a server may offer something else by each.
+    const checked = checkedServer(connection.upstream, async (offer) => {
+      assertOffered({ upstream, own, name }, offer, caller)
+      if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
+    })
+    const { answer } = await pipeline.run(serverFamily, call, {
+      upstream: checked,
+      name: own,
+      method: 'tools/call',
+      params: { name: own, arguments: given, ...metaFor(upstream, caller) },
+      onProgress: progressTo(channel),
+      notices,
+    })
+    if ('keep' in connection) connection.keep = true
+    return result(upstream, answer)
+  }
+
+  function assertOffered({ upstream, own, name }: Omit<ToolCall, 'given'>, offer: McpOffer, caller: Caller): void {
+    if (!servers.toolsOf(upstream, offer, caller).some((tool) => tool.name === own)) throw unknown('tool', name)
+  }
+
+  async function callWithin(tool: ToolCall, context: ServerContext): Promise<Message> {
+    const { upstream, own, name, given } = tool
+    const { caller } = accessOf(context)
+    // By the connection of all, if there is one: a name that nobody offers is no call.
+    if (!upstream.config?.oauth_user) assertOffered(tool, await upstream.offer(), caller)
+    else if (own === CONNECT && !(await upstream.offer()).tools.some((one) => one.name === CONNECT))
+      return announceConnected(server)
+    if (!rounds || !asksByRounds(upstream, context)) return send(tool, askSession(context, upstream))
+    const owner = { token_id: caller.token_id, request: sha256(canonicalJson([scope ?? null, name, given])) }
+    const state = context.mcpReq.requestState()
+    if (state !== undefined) return rounds.resume(state, owner, context)
+    const wait_ms = limitsOf(upstream.config ?? {}).call_ms
+    return rounds.begin({ context, owner, wait_ms }, (channel) => send(tool, channel))
+  }
+
+  return {
+    close: connections.close,
+    async call(
+      { name, arguments: given = {} }: { name: string; arguments?: Message | undefined },
+      context: ServerContext,
+    ) {
+      const place = placeOf(name, accessOf(context).caller)
+      try {
+        return await callWithin({ ...place, name, given }, context)
+      } catch (thrown) {
+        if (thrown instanceof NotConnected) return askToConnect(thrown, server, context)
+        return toolError(thrown)
+      }
+    },
+  }
+}
+
+const unapproved = (server: string, tool: string) =>
+  new ProtocolError(
+    INVALID_PARAMS,
+    `The tool is off: it is new, or the server has changed it since it was approved. An operator can run: gatehouse mcp approve ${server}/${tool.slice(0, 200)}`,
+  )
+
+/** More often nobody can read it, and a server could fill the memory with it. */
+const PROGRESS_MILLISECONDS = 20
+
+/** Undefined: the client wants none. */
+function progressTo(channel: ClientChannel): ((progress: Progress) => void) | undefined {
+  if (channel.context.mcpReq._meta?.progressToken === undefined) return undefined
+  let sentAt = Number.NEGATIVE_INFINITY
+  return ({ progress, total, message }) => {
+    const { _meta, notify } = channel.context.mcpReq
+    const progressToken = _meta?.progressToken
+    const isEnd = total !== undefined && progress >= total
+    const now = performance.now()
+    if (progressToken === undefined || (!isEnd && now - sentAt < PROGRESS_MILLISECONDS)) return
+    sentAt = now
+    const params = { progressToken, progress, ...(total !== undefined && { total }), ...(message && { message }) }
+    notify({ method: 'notifications/progress', params }).catch(() => {})
+  }
+}
