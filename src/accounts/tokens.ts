@@ -67,7 +67,6 @@ export type Tokens = {
   declare: DeclareToken
   /** Revokes a declared token. */
   undeclare(token_id: string, by: AuditOrigin): Promise<void>
-  /** The token with this id. */
   find(token_id: string): Promise<Token | undefined>
   page(options: Omit<TokenPageOptions, 'now'>): Promise<StorePage<Token>>
   /**

@@ -53,7 +53,6 @@ type PlanView = {
   guards: string[]
   /** `off`: only where the request asks for it. */
   cache: 'on' | 'off'
-  /** Of each response. */
   headers: Record<string, string>
 }
 
@@ -62,7 +61,6 @@ type Parts = {
   plans: Pick<Plans, 'of'>
   router: Pick<Router, 'candidates'>
   settings: ServerSettings
-  /** Rate limits of providers. */
   attemptLimits: Pick<Gate, 'limitOfAttempt'>
   clock: Clock
 }

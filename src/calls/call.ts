@@ -90,7 +90,6 @@ export type Plan = Chosen & {
   readonly has_limited_targets: boolean
   /** Whether one attempt at the one target of the model is all that a call may do, unless it asks for more. */
   readonly is_plain: boolean
-  /** Of each response. */
   readonly headers: Readonly<Record<string, string>>
   /** Where it is plain: its target, as the router knows it; set by the first call. */
   only?: OnlyTarget | undefined
@@ -135,16 +134,13 @@ export type Meter<Usage> = {
 export type AdmissionRequest = {
   call: Call
   family: CallFamily
-  /** The model that serves it. */
   model: CatalogueModel
   estimate: Estimate
   /** It becomes no entry of the ledger: the submission of a task, which is recorded itself. */
   is_unrecorded?: true
 }
 
-/** Limits, or budgets. */
 export type Gate = {
-  /** For an operator. */
   readonly name: string
   /** Whether calls of this caller at this model may be held or refused, as things are configured. Absent: they may. */
   applies?(caller: Caller, model: Pick<CatalogueModel, 'id'>): boolean

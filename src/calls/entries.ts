@@ -79,7 +79,6 @@ const tiered = ({ call: { exchange } }: CallRecord, units: Units): Units =>
 
 type Lost = {
   attempt: DoubtfulAttempt
-  /** Of the call. */
   at: number
   /** What it had received; undefined: nothing, and it counts at the most that it can have used. */
   counted: Units | undefined

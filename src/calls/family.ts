@@ -49,7 +49,6 @@ type ByItself<Work, Answer, M extends AnyMeter> = {
 
 type Sending<Work, M extends AnyMeter> = { target: Target; work: Work; tried: Try<M> }
 
-/** The answer of one target. */
 export async function sendAndRead<Work, Answer, M extends AnyMeter>(
   { send, read }: Pick<ByTarget<Work, Answer, M>, 'send' | 'read'>,
   { target, work, tried }: Sending<Work, M>,
@@ -134,17 +133,14 @@ type Sticky = NonNullable<RoutingConfig['sticky']>
 /** A response as it was received from a provider. */
 export type Unread = PassthroughResponse
 
-/** What a target has answered. */
 export type Served<Work, M extends AnyMeter> = { readonly target: Target; readonly work: Work; readonly meter: M }
 
-/** One attempt at one target. */
 export type Try<M extends AnyMeter> = {
   call: Call
   /** Ends with the call; it may end earlier, when another target is tried instead. */
   readonly signal: AbortSignal
   /** The same, for who needs no signal as such. Absent: `signal` itself. */
   readonly ending?: Abortable
-  /** Counts what this target generates. */
   meter: M
 }
 

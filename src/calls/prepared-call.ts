@@ -93,7 +93,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
     this.meter = family.meter(this.work)
   }
 
-  /** Of a call with one answer. */
   send(): Promise<Answered<Work, Answer, M>> {
     return this.#parts.answer(this as never) as Promise<Answered<Work, Answer, M>>
   }

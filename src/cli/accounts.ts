@@ -32,7 +32,6 @@ export type Work = {
   store: Store | undefined
   /** Read where it is needed, and only on the store. */
   config: Config | undefined
-  /** Who runs the command. */
   by: AuditOrigin
 }
 export type StoreWork = Work & { store: Store }

@@ -94,7 +94,6 @@ export type Config = {
   /** Projects and API tokens of the file, by name. */
   projects: Record<string, DeclaredProject>
   api_tokens: Record<string, DeclaredToken>
-  /** By name. */
   admin_tokens: Record<string, DeclaredAdminToken>
   timeouts: Required<Timeouts>
   calls: Required<CallsConfig>
@@ -104,7 +103,6 @@ export type Config = {
   files: Required<FilesConfig>
   batches: Required<BatchesConfig>
   cache: Required<CacheConfig>
-  /** Of the installation. */
   rate_limits: RateLimits
   limits: Required<LimitsConfig>
   /** Undefined: none. The URL may contain a password. */
@@ -117,7 +115,6 @@ export type Config = {
   mcp: McpSettings
   telemetry: TelemetryConfig
   admin: AdminSettings
-  /** By name. */
   guards: Record<string, GuardConfig>
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>

@@ -36,7 +36,6 @@ type AccountingParts = {
   valkey: Valkey | undefined
   /** Names this process where it holds something of what several share. */
   process_id: string
-  /** The configuration now. */
   config(): Config
   guardedFetch: GuardedFetch
   askGuard: AskGuard
@@ -53,9 +52,7 @@ type AccountingParts = {
 type Accounting = {
   ledger: ReturnType<typeof createLedger>
   alerts: Alerts
-  /** What the pipeline uses. */
   stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[]; guards: Guards; plans: Plans }
-  /** Rate limits of providers. */
   attemptLimits: Gate
   /** What a token has used, and what is left of its limits. */
   reports: Pick<UsageRouteParts, 'ledger'> & LimitsRouteParts
@@ -63,7 +60,6 @@ type Accounting = {
   limits: { waiting(): number; budgets(): Iterable<BudgetAccount> }
   /** Deletes one batch of what the ledger no longer keeps; false: nothing is left. */
   pruneLedger(): Promise<boolean>
-  /** The configuration was replaced. */
   reloaded(): void
   start(): void
   /** After the last call was settled. */

@@ -34,7 +34,6 @@ import type { Metering } from './metering.ts'
 
 type AdministrationParts = ReadinessRouteParts & {
   store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens' | 'engine' | 'configVersions'>
-  /** Of the process. */
   environment: Readonly<Record<string, string | undefined>>
   metering: Pick<Metering, 'scrape'> | undefined
   projects: Projects
@@ -44,7 +43,6 @@ type AdministrationParts = ReadinessRouteParts & {
   tokens: Tokens
   /** What a token may still use. */
   reports: LimitsRouteParts
-  /** The configuration now. */
   config(): Config
   settings: ServerSettings
   /** The routes with which operators control the gateway. */

@@ -38,7 +38,6 @@ type ControlParts = {
   >
   router: Router
   catalogue: Catalogue
-  /** The configuration now. */
   config(): Config
   environment: Environment
   clock: Clock

@@ -47,7 +47,6 @@ import type { GatewayParts } from './parts.ts'
 
 type GenerationParts = {
   store: Store
-  /** The configuration now. */
   config(): Config
   /** Changed in place by a reload. */
   settings: ServerSettings
@@ -56,7 +55,6 @@ type GenerationParts = {
   catalogue: Catalogue
   supply: Supply
   router: Router
-  /** Rate limits of providers. */
   attemptLimits: Gate
   overrides: Pick<LiveOverrides, 'current'>
   media: Media

@@ -42,7 +42,6 @@ type McpParts = {
 type Mcp = McpRouteParts['mcp'] & {
   servers: Pick<McpServers, 'all' | 'approvedOf'>
   connections: McpConnections
-  /** For chat models. */
   toolServers: ToolServers
   /** Applies the configuration as it is now. */
   apply(): void

@@ -23,7 +23,6 @@ import type { Telemetry } from './tracing.ts'
 export type Metering = WorkMetrics & {
   record: Recorder
   routes: Route[]
-  /** What Prometheus reads. */
   scrape(): Promise<string>
   /** For the metrics of further parts. */
   metrics: Metrics

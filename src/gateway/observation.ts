@@ -21,7 +21,6 @@ import type { Telemetry } from './tracing.ts'
 import type { WatchedAccounts } from './watch-accounts.ts'
 
 type Observation = {
-  /** Subscribers of the pipeline. */
   calls: readonly CallSubscriber[]
   /** Of calls, once the caller of a request is known. */
   contents: Pick<ContentsLog, 'mayRecord' | 'admit' | 'reloaded'>
@@ -31,7 +30,6 @@ type Observation = {
   flush(): void
   /** Deletes one batch of old rows of the request log, and of contents; false: nothing is left. */
   pruneRequests(): Promise<boolean>
-  /** For operators. */
   readers: { requests: RequestReader; summaries: Summaries; live: LiveEvents }
   /** After the last call was settled. */
   close(options: { deadline_ms: number }): Promise<void>
@@ -40,7 +38,6 @@ type Observation = {
 type ObservationParts = {
   store: Pick<Store, 'requestLog' | 'requestSums' | 'requestContents' | 'audit' | 'live'>
   accountStores: Pick<WatchedAccounts, 'onRevision'>
-  /** The configuration now. */
   config(): Config
   /** Absent: nothing is exported by OTLP. */
   telemetry?: Telemetry | undefined

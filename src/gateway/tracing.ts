@@ -21,7 +21,6 @@ type Tracing = {
   openTrace(context: Context): void
   /** Executes an attempt in its trace. */
   traceAttempt: TraceAttempt
-  /** For tasks. */
   workTracer: WorkTracer
   /** The headers for a request to this provider in the trace of the work that is going on; undefined: none. */
   headersFor(provider: string): Record<string, string> | undefined

@@ -52,7 +52,6 @@ type App = {
   sockets(): number
   /** Of request bodies and unread answers in memory. */
   bytes(): number
-  /** These requests. */
   requests(): Iterable<OpenRequest>
   /** Waits for open requests until the deadline, then aborts them. */
   close(options: { deadline_ms: number }): Promise<void>

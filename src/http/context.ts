@@ -50,7 +50,6 @@ export type Peer = {
   upgrade?(handler: SocketHandler, headers: Record<string, string>): boolean
 }
 
-/** A request that is over. */
 export type FinishedRequest = {
   readonly context: Context
   /** As the client sent it, at most 200 characters. */
@@ -104,7 +103,6 @@ export type Context = {
   admin: AdminCaller
   /** Whether the response contains the routing decision: the client asks for it and may have it. */
   is_explained: boolean
-  /** The client's address. */
   address: string
   /** `isAdmin`: it has connected to the listener of the admin API. */
   readonly peer?: { readonly isAdmin?: true }

@@ -145,7 +145,6 @@ export type ByteBudget = {
   /** Counts what is in memory already, such as an answer. It is not refused, but leaves less for the next bodies. */
   add(token_id: string, bytes: number): void
   release(token_id: string, bytes: number): void
-  /** What is counted now. */
   held(): number
 }
 

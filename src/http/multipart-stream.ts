@@ -14,7 +14,6 @@ import {
 } from './multipart.ts'
 
 type FormStreamLimits = {
-  /** Of the whole body. */
   max_bytes: number
   /** How long the next bytes may take to arrive. */
   pause_seconds: number

@@ -25,7 +25,6 @@ export type SocketHandler = {
 export type SocketMessage = {
   /** The parsed body of the request. */
   body: unknown
-  /** The length of the message. */
   bytes: number
   /** Only prepares the conversation: no model is called. */
   isWarmUp: boolean

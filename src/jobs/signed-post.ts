@@ -10,7 +10,6 @@ type Post = {
   guardedFetch: GuardedFetch
   url: string
   body: string
-  /** Further headers. */
   headers?: Record<string, string>
   /** Absent: not signed. */
   signed?: Signed

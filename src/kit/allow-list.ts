@@ -30,7 +30,6 @@ export type Outside = {
   entry: string
   /** The type that is not allowed; absent: the member is not. */
   type?: string
-  /** What is allowed instead. */
   allowed: string[]
 }
 

@@ -13,7 +13,6 @@ export type Log = {
   info(event: string, fields?: LogFields, at_ms?: number): void
   warn(event: string, fields?: LogFields): void
   error(event: string, fields?: LogFields, cause?: unknown): void
-  /** Writes the buffered lines. */
   flush(): void
 }
 

@@ -47,7 +47,6 @@ function linear(schema: unknown, root: unknown, isMap: boolean): unknown {
   return out
 }
 
-/** A reference within the schema. */
 function isKnown(ref: unknown, root: unknown): boolean {
   if (ref === '#') return true
   if (typeof ref !== 'string' || !ref.startsWith('#/')) return false

@@ -15,7 +15,6 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** For messages. */
 export const SEALING_KEY_FORMAT =
   '32 random bytes in base64, which are 44 characters; openssl rand -base64 32 makes one'
 

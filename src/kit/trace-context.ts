@@ -7,7 +7,6 @@ export type TraceContext = {
   readonly span_id: string
   /** The span of whoever caused it; absent: the trace begins here. */
   readonly parent_id?: string
-  /** Whether its spans are exported. */
   readonly is_sampled: boolean
   /** The header `tracestate` that came with it, checked. */
   readonly state?: string

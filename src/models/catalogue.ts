@@ -46,15 +46,11 @@ export type CatalogueModel = Life & {
   /** Extra request fields that it accepts (specification 2.3). */
   fields: ReadonlySet<string>
   capabilities: Capabilities
-  /** Limits of embedding requests. */
   embeddings: EmbeddingLimits
-  /** Limits of its videos. */
   video: VideoLimits
   /** Limits of its 3D models. */
   three_d: ThreeDLimits
-  /** Limits of its images. */
   images: ImageLimits
-  /** Limits of its speech. */
   speech: SpeechLimits
   /** How many days its files are kept; undefined: the default. */
   keep_days: number | undefined

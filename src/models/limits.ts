@@ -82,7 +82,6 @@ function outOfRange({ id }: CatalogueModel, { field, range, value, request }: Ou
   })
 }
 
-/** Of a model that takes some. */
 function readExtraFields(model: CatalogueModel, fitted: ChatRequest, request: ChatRequest): void {
   if (model.fields.has('web_search') && fitted.web_search_options !== undefined) {
     fitted.web_search ??= { enable: true, ...fitted.web_search_options }

@@ -45,7 +45,6 @@ export type Found = {
 }
 
 export type Supplied = {
-  /** With the first key. */
   provider: Provider
   config: ProviderConfig
   found_by: Found['found_by']
@@ -63,7 +62,6 @@ type SupplyParts = {
   catalogue: Catalogue
   media: Media
   seen: ModelStore
-  /** Calls providers. */
   transport: Transport
   /** A provider that its probes had found unhealthy works again. Undefined: no provider is probed. */
   onRecovered: ((health: ProviderHealth) => void) | undefined
@@ -75,7 +73,6 @@ export type Supply = {
   /** Discovers local runtimes and the models of providers, in the background. */
   discover(): Promise<Found[]>
   providers(): Found[]
-  /** A provider by its id. */
   find(id: string): Supplied | undefined
   /** Every model as it is configured, whether or not it is disabled at run time. */
   models(): readonly CatalogueModel[]

@@ -6,7 +6,6 @@ export type ByteRange = { first: number; last: number }
 
 export type StoredFile = {
   content_type: string
-  /** Of the whole file. */
   bytes: number
   /** Changes when the file does; for `etag`. */
   version: string

@@ -41,7 +41,6 @@ export type PartialFile = {
   read(at: number, length: number): Promise<Uint8Array>
   /** Leaves it for the next process that takes it. */
   release(): Promise<void>
-  /** Removes it. */
   drop(): Promise<void>
 }
 

@@ -8,7 +8,6 @@ import { nameOfKey } from './keyed-targets.ts'
 import type { DiscoveredModel, Provider } from './provider.ts'
 import { presetOf, resolveProvider } from './settings.ts'
 
-/** How a provider answered. */
 export type ProviderReport = {
   provider: string
   /** The name of the key that it was asked with; null where it has only one. */

@@ -141,7 +141,6 @@ function fieldsOf({ image, last_image, images = [], video }: MediaInputs): Field
 
 /** What is wrong with a medium, as the end of a sentence that starts with the name of its field. */
 class Fault extends Error {
-  /** The error may be temporary. */
   readonly isTemporary: boolean
   constructor(message: string, isTemporary = false) {
     super(message)

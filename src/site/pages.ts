@@ -22,7 +22,6 @@ type PageParts = {
   openApi(): object
   /** The endpoints that the home page lists. */
   endpoints(): Endpoint[]
-  /** Whether the console is served. */
   has_console: boolean
   /** Whether `sandbox/general` answers. */
   hasSandbox(): boolean

@@ -93,7 +93,6 @@ export const TranscriptionRequest = titled('TranscriptionRequest', {
   ),
   user: text('The end user.'),
 })
-/** Without its file. */
 export type TranscriptionRequest = Omit<Type.Static<typeof TranscriptionRequest>, 'file'>
 
 const count = Type.Integer({ minimum: 0 })

@@ -8,7 +8,6 @@ export type SnapshotOptions = {
 
 export type EngineSnapshot = {
   engine: 'sqlite' | 'postgres'
-  /** For messages. */
   name: string
   /** Reads within the snapshot. */
   db: Database

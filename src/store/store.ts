@@ -69,7 +69,6 @@ export type Claim = {
   /** The provider whose tasks are claimed; empty: tasks that have no target yet. */
   provider: string
   now_ms: number
-  /** When the lease expires. */
   until_ms: number
   limit: number
 }
@@ -225,7 +224,6 @@ export type WebhookStore = {
   delivery(callback_id: string): Promise<WebhookDelivery | undefined>
   /** When the next webhook is due. */
   earliest(): Promise<number | null>
-  /** For the operator. */
   ofTask(task_id: string): Promise<(Webhook & { delivered_at: number | null; last_status: number | null }) | undefined>
 }
 
@@ -292,10 +290,8 @@ export class StoreError extends Error {
   }
 }
 
-/** Whether a database is damaged. */
 export type StoreCheck = {
   engine: 'sqlite' | 'postgres'
-  /** The checks that ran. */
   checked: string[]
   /** What they found; none: nothing is damaged, as far as they can tell. */
   problems: string[]

@@ -100,7 +100,6 @@ export type ResponsesTable = {
   response_id: string
   token_id: string
   end_user: string | null
-  /** The previous response. */
   previous_id: string | null
   created_at: number
   expires_at: number

@@ -23,7 +23,6 @@ export type GatehouseSettings = {
   baseURL?: string | undefined
   /** A token of the gateway, or a function that returns one. Default: the variable `GATEHOUSE_API_KEY`. */
   apiKey?: Resolvable<string> | undefined
-  /** Sent with every request. */
   headers?: Record<string, string> | undefined
   /** Replaces the global `fetch`. */
   fetch?: FetchFunction | undefined

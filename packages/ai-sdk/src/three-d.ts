@@ -56,7 +56,6 @@ export type ThreeDModel = {
   readonly modelId: string
   /** Orders. The `operation` is JSON: it may be stored, and polled by another process. */
   start(options: ThreeDCallOptions): Promise<WithResponse & { operation: { task_id: string } }>
-  /** One poll. */
   status(options: {
     operation: unknown
     headers?: Record<string, string | undefined> | undefined

@@ -11,7 +11,6 @@ export type Job<Operation> = {
   share: number
   /** The first file of a finished job; its other files are in the same directory. */
   path: string | undefined
-  /** Why the job failed. */
   reason: string
   /** How often its status was requested. */
   polls: number

@@ -13,7 +13,6 @@ import type { AdminTokenStore, StoredAdminToken } from '../../store/admin/admin-
 import type { StorePage } from '../../store/page.ts'
 import type { ProjectStore } from '../../store/tokens/account-store.ts'
 
-/** The origin of a request. */
 type From = { readonly address: string; signal: AbortSignal; readonly request_id?: string }
 
 type AdminTokenOrder = {
@@ -52,7 +51,6 @@ type AccountParts = {
   isApiToken(secret: string): Promise<boolean>
   /** The owner token of the environment; undefined: there is none. */
   admin_token: string | undefined
-  /** Told of each wrong secret. */
   onFailure?(from: From): Promise<void>
   clock: Clock
   log: Log

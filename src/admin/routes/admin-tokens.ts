@@ -12,7 +12,6 @@ import { adminRoute } from './route.ts'
 
 export type AccountRouteParts = BodyParts & {
   accounts: AdminAccounts
-  /** Of the ledger. */
   currency(): string
 }
 

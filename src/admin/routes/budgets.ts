@@ -21,7 +21,6 @@ export type BudgetRouteParts = BodyParts & {
   ledger: Pick<LedgerStore, 'append'> & { currency(): string }
   tokens: Pick<Tokens, 'find' | 'list'>
   projects: Pick<Projects, 'find'>
-  /** The budgets of the configuration. */
   budgetSettings(): BudgetSettings
 }
 

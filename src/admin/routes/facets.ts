@@ -10,7 +10,6 @@ import { adminRoute } from './route.ts'
 
 type FacetRouteParts = { requests: Pick<RequestReader, 'facets'>; nameOf: AccountNames }
 
-/** Of one facet. */
 const MAX_VALUES = 20
 
 const Facets = titled('RequestFacets', {

@@ -65,7 +65,6 @@ export const DetailFields = {
   ),
 }
 
-/** What a list shows. */
 export function knownOf(model: CatalogueModel, now: number) {
   const price = model.prices && priceAt(model.prices, now)
   return {

@@ -12,7 +12,6 @@ export type ProjectRouteParts = BodyParts & {
   projects: Projects
   /** Why contents cannot be recorded; undefined: they can. */
   contentsProblem(): string | undefined
-  /** Of the configuration. */
   guardNames(): readonly string[]
 }
 

@@ -25,7 +25,6 @@ import type { FindOwner } from './budget-owners.ts'
 import { isTemporary, refusalBy } from './budget-refusal.ts'
 import { createUpkeep } from './budget-upkeep.ts'
 
-/** What one call holds. */
 export type BudgetCallHold = {
   /** Another model takes over, and the call may cost this. Throws `insufficient_quota`, and then holds what it held. */
   raise(most: number): void
@@ -85,7 +84,6 @@ type BudgetsParts = {
   onThreshold(reached: ReachedThreshold): void
   /** Called for a budget that refuses calls, but of an end user: once an hour by each process and for each reason. */
   onRefusing(refused: RefusedCall): void
-  /** Told of each refusal. */
   onRefused?: ((scope: string, limit: string) => void) | undefined
   clock: Clock
   log: Log

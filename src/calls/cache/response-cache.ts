@@ -42,7 +42,6 @@ export type Lookup = {
 export type SemanticLookup = {
   /** Requests that differ only in their text share it. */
   partition: string
-  /** Cosine. */
   threshold: number
   /** The numbers for the text; undefined where there are none, or not in time. Never rejects. */
   embed(): Promise<readonly number[] | undefined>
@@ -289,7 +288,6 @@ function failureLog(log: Log, event: string) {
     succeeded() {
       isReported = false
     },
-    /** The same with the result. */
     passed<Result>(result: Result): Result {
       isReported = false
       return result

@@ -33,7 +33,6 @@ type Filtering = { side: GuardSide; isJson: boolean; lengths: Lengths; isWhole?:
 
 type CallGuardParts = {
   call: GuardedCall
-  /** For those that ask. */
   ask: AskGuard
   onBlocked?: ((guard: string) => void) | undefined
   /** Those of the call so far, which may have been at another model. */
@@ -73,7 +72,6 @@ export class CallGuards {
     return this.#guards.length === 0
   }
 
-  /** Changes with their settings. */
   get fingerprint(): string {
     return JSON.stringify(this.#guards.map(({ name, config }) => [name, config]))
   }

@@ -18,7 +18,6 @@ export type GuardResult = { name: string; on: GuardSide; outcome: GuardOutcome }
 /** `texts` of `replace`: one for each that was asked about. */
 export type Verdict = { action: 'pass' | 'block' } | { action: 'replace'; texts: readonly string[] }
 
-/** The call that is checked. */
 export type GuardedCall = {
   readonly request_id: string
   readonly caller: Caller
@@ -50,9 +49,7 @@ export type Guard = {
   readonly isObserving: boolean
   /** Absent: it asks, or has a schema. */
   readonly rules?: Rules
-  /** Of kind limits, with languages. */
   readonly isForeign?: IsForeign
-  /** Of kind schema. */
   readonly misfit?: SchemaCheck
 }
 

@@ -19,7 +19,6 @@ export class Rules {
     this.#allowed = new Set(allow.map((text) => text.toLowerCase()))
   }
 
-  /** The parts of a whole text. */
   find(text: string): Span[] {
     return findMatches(this.#automaton, text, this.#accepts)
   }

@@ -45,7 +45,6 @@ class JsonView implements TextView {
   #raw = ''
   /** The lengths of the characters that were read and not taken, as they are sent. */
   #lengths: number[] = []
-  /** A cut escape. */
   #cut = ''
   /** Whether what is taken next stands within a string. */
   #isInString = false

@@ -119,7 +119,6 @@ export class CallLimits {
     }
   }
 
-  /** How many calls wait. */
   get waiting(): number {
     return this.#queue.size
   }

@@ -6,7 +6,6 @@ type CountedWaitParts<Hold> = {
   clock: Pick<Clock, 'steady'>
   count(): Promise<Verdict | undefined>
   onBlocked(blocked: Exceeded): void
-  /** Holds what was counted. */
   take(at: number): Hold
   /** Changes whenever this process gives something back. */
   freed(): number

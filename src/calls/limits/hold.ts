@@ -57,7 +57,6 @@ function use(counter: Counter, amount: number, onUsed: HoldParts['onUsed']): voi
   if (!counter.is_noted) onUsed?.(counter)
 }
 
-/** Counts the needed amounts. */
 function take({ counters }: Limits, now: number, { onUsed, onChanged }: TakeParts): void {
   for (let at = 0; at < counters.length; at++) {
     const counter = counters[at] as Counter
@@ -117,7 +116,6 @@ export function firstExceeded(lists: readonly Limits[], now: number, round: numb
 /** What is called for what a hold takes. */
 export type TakeParts = Pick<HoldParts, 'onUsed' | 'onChanged'>
 
-/** What holds share. */
 export type HoldParts = {
   clock: Clock
   /** Where counters are shared with other processes: something was used of one whose use is not noted yet. */

@@ -11,7 +11,6 @@ type Waiting<Hold> = {
   until: number
   /** Tries to admit the call. Calls that were tried earlier in the round are before it. */
   attempt(now: number, round: number): Attempt<Hold>
-  /** It waits no longer. */
   left(): void
   /** The error of a call that has waited in vain. */
   refusal(): unknown

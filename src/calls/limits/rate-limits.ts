@@ -30,13 +30,10 @@ type RateLimiter = ProviderLimits & {
   admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
   /** How the limits of the token and of its project stand, without those of open tasks. */
   statesOf(caller: LimitedCaller): States | Promise<States>
-  /** How many scopes are counted. */
   readonly scopes: number
-  /** How many calls wait. */
   readonly waiting: number
   /** Whether Valkey decides what is admitted. */
   isInValkey(): boolean
-  /** Reports what was used. */
   close(): Promise<void>
 }
 
@@ -45,10 +42,8 @@ type States = { token: LimitState[]; project: LimitState[] }
 type RateLimiterParts = {
   /** Read at each call: another object after a reload. */
   config(): ConfiguredLimits & { limits: LimitSettings }
-  /** That of the store. */
   clock: Clock
   log: Log
-  /** Told of each refusal. */
   onRefused?: ((scope: string, limit: string) => void) | undefined
   /** Where processes share the limits; undefined: each has all of them for itself. */
   shared: SharedLimits | undefined

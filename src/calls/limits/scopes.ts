@@ -6,7 +6,6 @@ import { createWindow, expire, shiftParts, type Window } from './window.ts'
 
 type ScopeKind = 'installation' | 'provider' | 'model' | 'project' | 'token' | 'end_user'
 
-/** One thing that is limited. */
 type Scope = {
   readonly kind: ScopeKind
   /** Unique among all scopes. */
@@ -22,7 +21,6 @@ type Scope = {
   lease_name?: string
 }
 
-/** What one limit counts. */
 export type Counter = {
   readonly key: RateLimitKey
   readonly scope: Scope

@@ -35,9 +35,7 @@ export type Sharing = {
 export type SharedLimits = { store: RateLimitStore; process_id: string; valkey?: Valkey | undefined }
 
 type SharingParts = SharedLimits & {
-  /** All that this process counts. */
   counters(): Iterable<Counter>
-  /** That of the store. */
   clock: Clock
   log: Log
   when_store_fails(): WhenStoreFails

@@ -84,7 +84,6 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
     }
   }
 
-  /** As above. */
   function empty(segment: Segment): void {
     try {
       ftruncateSync(segment.file, 0)

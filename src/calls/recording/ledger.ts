@@ -9,7 +9,6 @@ import { createJournalTurns, type Journal, type Journaled } from './journal.ts'
 import type { Spool } from './spool.ts'
 
 export type LedgerHealth = {
-  /** Entries in memory. */
   queued: number
   /** Milliseconds that the oldest of them has waited. */
   lag_ms: number

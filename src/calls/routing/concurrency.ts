@@ -14,7 +14,6 @@ export type Limiter = {
    * queue is full or the wait took too long, and with the signal's reason. Nothing is awaited where there is room.
    */
   enter(caller: Entering): Release | Promise<Release>
-  /** How many calls wait. */
   waiting(): number
   /** How many calls may be open now. */
   limit(): number

@@ -8,11 +8,9 @@ import type { Strategy } from './preferences.ts'
 import type { Router } from './router.ts'
 
 type ModelRequest = {
-  /** All targets of the model. */
   targets: readonly Target[]
   routing: RoutingConfig
   conditional: SizedRequest
-  /** What the caller asks. */
   options: Parameters<typeof boundsOf>[2]
   /** By the steady clock. */
   now: number

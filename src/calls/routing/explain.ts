@@ -51,7 +51,6 @@ type Explaining = {
   /** The targets that do not take the request, and why. */
   excluded?: readonly { candidate: Candidate; reason: string }[]
   settings: RoutingConfig
-  /** What the caller asks. */
   options?: Parameters<typeof boundsOf>[2]
   /** By the steady clock. */
   now: number

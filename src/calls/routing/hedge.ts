@@ -12,11 +12,9 @@ const SHARE = 0.05
 const MOST_SAVED = 10
 
 type HedgeBudget = {
-  /** A call begins. */
   earn(): void
   /** Whether a call may be hedged. */
   allows(): boolean
-  /** A call is hedged. */
   take(): void
 }
 

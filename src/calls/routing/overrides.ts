@@ -15,7 +15,6 @@ export type Overrides = {
   weightOf(target: OverridableTarget): number
   /** What is set for it, its key and its provider, the most specific first. */
   of(target: OverridableTarget): Override[]
-  /** The models that are disabled. */
   disabledModels(): ReadonlySet<string>
 }
 

@@ -51,7 +51,6 @@ async function list({ given, api, tokens, terminal }: Work): Promise<number> {
   return 0
 }
 
-/** A batch on one line. */
 const lineOf = ({ batch_id, status, lines, endpoint, created_at }: AdminBatch): string =>
   [
     batch_id,

@@ -25,7 +25,6 @@ type Commands = Readonly<
 /** One command: its actions, such as `create` of `token`, and all its options. */
 type Described = { name: string; summary: string; actions: string[]; options: string[] }
 
-/** The command, for these commands. */
 export const completionOf = (commands: Commands) => async (args: string[], terminal: Terminal) => {
   const given = readCommand({
     help: HELP,

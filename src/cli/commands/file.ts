@@ -53,7 +53,6 @@ async function list({ given, api, tokens, terminal }: Work): Promise<number> {
 
 type AdminFile = Omit<FileRow, 'output_key'>
 
-/** A file on one line. */
 const lineOf = ({ file_id, purpose, bytes, created_at, filename }: AdminFile): string =>
   [file_id, purpose.padEnd(12), String(bytes).padStart(11), timeOf(created_at), JSON.stringify(filename)].join('  ')
 

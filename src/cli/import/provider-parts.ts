@@ -63,7 +63,6 @@ export function headersOf(
   return Object.keys(headers).length === 0 ? undefined : headers
 }
 
-/** Options that are not secret. */
 const PLAIN = ['apiVersion', 'region', 'project', 'location']
 
 /** `names`: of the options by their names in the source. `variableOf`: the variable of a secret that is written in plain. */

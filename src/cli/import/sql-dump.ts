@@ -112,7 +112,6 @@ function insertRows(cursor: Cursor, head: string[], rows: Row[]): number {
 const rowOf = (head: readonly string[], values: readonly unknown[]): Row =>
   Object.fromEntries(head.map((name, index) => [name, values[index]]))
 
-/** The values in parentheses. */
 function valuesAt(cursor: Cursor): unknown[] {
   expect(cursor, '(')
   const values: unknown[] = []

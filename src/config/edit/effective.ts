@@ -71,7 +71,6 @@ export type SettingChange = {
 /** Without the text of a file, what it takes from the environment is masked like any other value. */
 type Compared = Pick<Loaded, 'config'> & Partial<Pick<Loaded, 'yaml'>>
 
-/** What differs, by path. */
 export function settingChanges(before: Compared, after: Compared): SettingChange[] {
   const [old, now] = [before, after].map(({ config }) => new Map(leavesOf(config).map((leaf) => [keyOf(leaf), leaf])))
   const changes: SettingChange[] = []

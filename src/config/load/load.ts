@@ -69,7 +69,6 @@ export type Loaded = {
 /** Throws ConfigError with every problem of file, environment and flags. */
 export const loadConfig = (parts: LoadParts): Config => loadWithSources(parts).config
 
-/** The same, with its sources. */
 export function loadWithSources(parts: LoadParts): Loaded {
   const {
     environment,

@@ -14,7 +14,6 @@ import type { SecretFiles } from './secret-files.ts'
 type WatchParts = {
   /** The file to watch, absolute. It need not exist yet. */
   path: string
-  /** The configuration in force. */
   current: Config
   /** Reads the file by `readFile`, so that the loaded text is the inspected one. Throws ConfigError. */
   load(readFile: () => string | undefined): Config

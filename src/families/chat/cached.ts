@@ -161,7 +161,6 @@ function withId(parts: string[], id: string): string[] {
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-/** The data of an event. */
 const DATA = /^data: ?(\{.*)$/gm
 /** An id is in the first event, or in the one after a ping. */
 const EVENTS_TO_SEARCH = 4

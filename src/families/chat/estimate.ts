@@ -86,11 +86,9 @@ export function estimateChat(
 }
 
 type Input = {
-  /** Of all texts. */
   bytes: number
   /** Of all media that are in the request. */
   media_bytes: number
-  /** Tokens of media. */
   media: number
   most_media: number
   audio: number

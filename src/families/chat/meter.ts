@@ -127,7 +127,6 @@ class CountingMeter implements ChatMeter {
   }
 }
 
-/** Of the audio in a request. */
 function inputAudioTokens({ messages }: ChatRequest): number {
   let tokens = 0
   for (const { content } of messages) {

@@ -57,7 +57,6 @@ export function createRoundLimits({ limits, call, max_calls, clock }: LimitParts
     /** Whether the model must answer without tools in this round. */
     isLast: (round: number) => round >= limits.max_rounds || calls >= most || cost >= limits.max_cost,
     isOver: (round: number) => round >= limits.max_rounds,
-    /** Stops the clock. */
     end,
   }
 }

@@ -8,11 +8,8 @@ import { NO_UNITS, type Units } from '../../spec/usage.ts'
 type Counts = Partial<Record<CountedUnit, number>>
 
 export type AnswerMeter = Meter<Units> & {
-  /** An answer has begun. */
   answered(status: number, content_type: string): void
-  /** A part of it. */
   passed(bytes: Uint8Array): void
-  /** It has ended. */
   ended(): void
 }
 

@@ -32,7 +32,6 @@ type KeyHealth = { avoided_until: number }
 export type PassthroughPaths = {
   /** The entry that fits a request. Throws `unknown_url` where there is none, `model_not_allowed` where it is of others. */
   find(provider_id: string, request: { method: string; segments: readonly string[] }, caller: Caller): PassthroughRule
-  /** How its call is made. */
   planFor(rule: PassthroughRule, caller: Caller): Plan
 }
 

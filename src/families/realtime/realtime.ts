@@ -27,7 +27,6 @@ type TurnMeter = Meter<Units> & {
   reported(units: Units | undefined): void
 }
 
-/** One response of a session. */
 type Turn = {
   readonly model: string
   readonly target: Target

@@ -102,7 +102,6 @@ type EventStreamParts = {
   abort(): void
   /** Called once, however the stream ended. */
   onEnd(outcome: Outcome): void
-  /** Called with the first bytes. */
   onFirstByte?(): void
 }
 

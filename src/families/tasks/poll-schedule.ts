@@ -46,7 +46,6 @@ type Retry = { now_ms: number; retry_after?: number | undefined }
 export const nextAttemptAt = (task: Task, failures: number, retry: Retry): number =>
   backoff(task, failures, { ...retry, max_seconds: MAX_BACKOFF_SECONDS })
 
-/** The same for a download. */
 export const nextCopyAttemptAt = (task: Task, failures: number, retry: Retry): number =>
   backoff(task, failures, { ...retry, max_seconds: MAX_COPY_BACKOFF_SECONDS })
 

@@ -51,7 +51,6 @@ export type Tasks = {
   /** After how many seconds a client should read this task again. */
   retryAfter(task: Task): number
   health(): Promise<Health>
-  /** Starts the worker. */
   start(): void
   /** Ends all requests that wait for a change, since the gateway stops. */
   endWaits(): void

@@ -16,7 +16,6 @@ type Delivery = { host: string; token_id: string }
 type WebhookSlots = {
   /** Takes a slot, or returns when to try again: waiting deliveries queue up, each a little later than the one before. */
   reserve(delivery: Delivery): number | undefined
-  /** Returns the slot. */
   release(delivery: Delivery, outcome: { answered: boolean; took_ms: number }): void
 }
 
@@ -75,7 +74,6 @@ export function createWebhookSlots({ concurrency, clock }: { concurrency: number
   }
 }
 
-/** How long to wait. */
 function enqueue(pool: Pool, now_ms: number): number {
   pool.end_ms = Math.max(pool.end_ms, now_ms) + Math.max(1, pool.took_ms / pool.limit)
   return Math.min(Math.max(pool.end_ms - now_ms, MIN_WAIT_MILLISECONDS), MAX_WAIT_MILLISECONDS)

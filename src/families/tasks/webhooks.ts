@@ -10,7 +10,6 @@ import { type DeliveryParts, webhookSecret } from './webhook-delivery.ts'
 import { createWebhookSlots } from './webhook-slots.ts'
 
 export type Webhooks = {
-  /** Starts delivering. */
   start(): void
   /** Starts no more deliveries; those under way have until the deadline, and are repeated later if they miss it. */
   stop(options: { deadline_ms: number }): Promise<void>

@@ -45,7 +45,6 @@ export class State {
     this.kind = kind
   }
 
-  /** For a code point. */
   edge(code: number): Edge {
     if (code < ASCII) {
       const known = this.#edges[code]

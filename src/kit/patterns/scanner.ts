@@ -24,7 +24,6 @@ export class Scanner {
   readonly #accepts: Accepts
   /** What was not passed on yet. */
   #text = ''
-  /** The code point before it. */
   #before: number | undefined
   /** Where the match may begin that is looked for, and how far that was read. */
   #from = 0
@@ -133,7 +132,6 @@ export class Scanner {
     return undefined
   }
 
-  /** What is passed on. */
   #drop(length: number): void {
     if (length === 0) return
     this.#before = codeBefore(this.#text, length)

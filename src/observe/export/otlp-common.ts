@@ -10,13 +10,11 @@ export type ExporterParts = {
   settings: OtlpSettings
   endpoint: OtlpEndpoint
   version: string
-  /** Of this process. */
   instance_id: string
   clock: Clock
   log: Log
 }
 
-/** Who exports. */
 export const originOf = ({ settings: { attributes }, version, instance_id }: ExporterParts) => ({
   resource: resourceFromAttributes({ 'service.version': version, 'service.instance.id': instance_id, ...attributes }),
   instrumentationScope: { name: 'gatehouse', version },

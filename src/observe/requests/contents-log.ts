@@ -32,7 +32,6 @@ type Arrived = {
 export type ContentsLog = {
   /** Whether the settings may record anything. Where they do not, and the project of the caller has none of its own, `admit` has no effect. */
   mayRecord: boolean
-  /** The configuration was replaced. */
   reloaded(): void
   /** Marks the call of a request whose contents are to be recorded. Throws where its caller asks for what it may not. */
   admit(context: Arrived): void

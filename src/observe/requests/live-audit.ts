@@ -8,7 +8,6 @@ import { type Follower, give, type LiveItem, lose } from './live-followers.ts'
 type LiveAudit = {
   /** Somebody new follows: what was recorded before is sent only where its place says so. */
   begin(follower: Follower): Promise<void>
-  /** Somebody has left. */
   left(): void
 }
 

@@ -45,7 +45,6 @@ export type LiveEvents = {
   follow(filter: LiveFilter, signal: AbortSignal): AsyncGenerator<readonly LiveEvent[]>
   /** The revision of the tokens has changed: somebody may follow in another process. */
   revised(): void
-  /** Ends what all follow. */
   close(): void
   /** After `close`: what other processes are to read is stored. */
   closed(): Promise<void>

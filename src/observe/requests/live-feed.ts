@@ -160,7 +160,6 @@ type Queued = { event: OwnEvent; late: 0 | 1 }
 
 function createWriter({ process_id, store, clock, failed }: WriterParts) {
   let queue: Queued[] = []
-  /** What is written first. */
   let marker: Omit<LiveRow, 'sequence'> | undefined
   let written = 0
   let isTimed = false

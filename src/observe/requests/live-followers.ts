@@ -19,7 +19,6 @@ export type LiveItem = {
   number?: number
   /** Among those of other processes, in the store. */
   sequence?: number
-  /** In the audit log. */
   audit?: number
 }
 
@@ -31,7 +30,6 @@ export type LiveFilter = {
   project_id?: string | undefined
   /** Of the requests of a batch, at most so many of the newest; the others count as dropped. */
   newest?: number | undefined
-  /** Who follows. */
   actor: string
   /** What came after this; absent: from now on. */
   after?: LivePlace
@@ -45,7 +43,6 @@ export type Follower = {
   waiting: LiveItem[]
   dropped: number
   isEnded: boolean
-  /** Of what it has read. */
   place: LivePlace
   /** The last row of the store that was given to it; undefined: it reads earlier ones. */
   sequence: number | undefined

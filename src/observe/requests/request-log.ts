@@ -31,7 +31,6 @@ type RequestLog = {
   health(): BatchHealth & { suppressed: number }
   /** Deletes one batch of rows that are no longer kept; false: nothing is left. */
   prune(): Promise<boolean>
-  /** Writes what is in memory. */
   flush(): Promise<void>
   close(options: { deadline_ms: number }): Promise<void>
 }
@@ -43,7 +42,6 @@ type RequestLogParts = {
   /** Records the contents of calls that are marked for it; absent: of none. */
   contents?: { add(capture: Capture, row: RequestRow): void } | undefined
   assignIds?: AssignIds
-  /** Called after rows were written. */
   onWritten?: () => void
   /** Read at each use. */
   settings(): { enabled: boolean; keep_days: number }

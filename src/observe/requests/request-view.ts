@@ -35,7 +35,6 @@ export async function viewRequests(
   })
 }
 
-/** What the row itself says. */
 export function viewRow({ row_id, detail, cost, ...row }: RequestRow): RequestView {
   const { provider_cost, attempts = [], ...rest } = detail
   return {

@@ -35,7 +35,6 @@ export type TranscriptionFamily = {
   segments: 'words' | 'segments'
   /** The package's duration is the end of the last word: the audio may last longer. */
   duration_of_words?: true
-  /** Options of each request. */
   always?: Record<string, Option>
   /** Options of a request that names no language. */
   detects?: Record<string, Option>

@@ -65,7 +65,6 @@ const part: ObjectShape = {
     logprobs: 'data',
     prompt_cache_breakpoint: breakpoint,
     input_audio: plain('data', 'format'),
-    /** Parts of a shell's output. */
     ...all('value', 'stdout', 'stderr'),
     outcome: plain('type', 'exit_code'),
   },

@@ -10,7 +10,6 @@ import { unsupportedField } from '../orders/order-messages.ts'
 
 type ImageFormat = NonNullable<Quirks['image_response_format']>
 
-/** What one model supports. */
 type ImageModelRules = {
   /** The value of the field that requests bytes rather than a URL; `none`: there is no such field. */
   response_format: ImageFormat

@@ -21,7 +21,6 @@ export type AcceptanceException = {
   /** Only with a JSON object as its body: an error page of a proxy says nothing about the order. */
   is_json?: true
   acceptance: Acceptance
-  /** What the response means. */
   meaning: string
   /** The provider's documentation, a page of the manual, or `from memory` where neither was read for this row. */
   source: string
@@ -35,7 +34,6 @@ export type OrderKindRule = {
   sent_again?: string
   /** By which values an order in doubt is looked up, and where that is documented. */
   looked_up_by?: string
-  /** Why it cannot be. */
   not_looked_up?: string
 }
 

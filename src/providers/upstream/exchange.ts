@@ -59,13 +59,11 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     return this.#control.signal
   }
 
-  /** The client has left. */
   handleEvent(): void {
     const reason = clientClosed(this.request.signal)
     if (!(reason.detail.has_left && this.#lateReads?.admits(this, reason))) this.end(reason)
   }
 
-  /** Closes the connection. */
   end(error: GatewayError): void {
     if (this.reason) return
     this.reason = error

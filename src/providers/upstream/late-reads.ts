@@ -11,9 +11,7 @@ type Ending = { end(reason: GatewayError): void }
 export type LateReads = {
   /** Whether the response may still be read. Then it is ended with the reason when its time is over. */
   admits(response: Ending, reason: GatewayError): boolean
-  /** The response has ended. */
   ended(response: Ending): void
-  /** How many are read. */
   open(): number
   /** Ends all of them, and admits no more. */
   close(): void

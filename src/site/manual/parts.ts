@@ -10,7 +10,6 @@ const PARTS: { folder: string; title: string }[] = [
 const OTHER = 'More'
 
 export type ManualPage = ManualFile & {
-  /** The page's first heading. */
   title: string
   /** The first sentence below it. */
   summary: string

@@ -33,7 +33,6 @@ export type AlertStore = {
 
 /** An event that holds until `open_until_ms`, unless it is raised again before; times in unix milliseconds. */
 type RaisedEvent = {
-  /** Of a new row. */
   alert_id: string
   /** The same key before it has ended is the same row. */
   key: string

@@ -17,7 +17,6 @@ export type Override = {
   /** Null: as configured, like `state`. */
   weight: number | null
   state: OverrideState | null
-  /** Who set it. */
   set_by: string
   /** Unix seconds. */
   set_at: number

@@ -14,7 +14,6 @@ export const BATCH_STATUSES = [
 ] as const
 export type BatchStatus = (typeof BATCH_STATUSES)[number]
 
-/** Whose API has created it. */
 export type BatchApi = 'openai' | 'anthropic'
 
 type BatchCallback = { callback_id: string; url: string }
@@ -64,7 +63,6 @@ export type BatchVendorOrder = {
   uploaded?: Json
   /** When it was first sent, in unix milliseconds. */
   sent_ms?: number
-  /** At the vendor. */
   id?: string
   /** How often it was polled. */
   polls?: number
@@ -178,7 +176,6 @@ type BatchChange = {
   due_ms?: number | null
   /** It has ended: this webhook is due from now on. */
   ended?: { callback: BatchCallback; token_id: string; project_id: string | null; now_ms: number }
-  /** Ends the claim. */
   release?: true
 }
 

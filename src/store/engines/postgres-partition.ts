@@ -19,7 +19,6 @@ const LOCK_MILLISECONDS = 200
 export type PartitionStep = 'index' | 'check' | 'exchange'
 type Options = {
   now_ms: number
-  /** Called before each step. */
   onStep?: (step: PartitionStep) => void
 }
 

@@ -40,7 +40,6 @@ type ValkeyScript = {
 export type Valkey = {
   /** The answer: text, a number, null or a list of them. Rejects with ValkeyError, at the latest at its deadline. */
   command(name: string, command: Command): Promise<unknown>
-  /** A Lua script. */
   script(lua: string): ValkeyScript
   /** Whether there is a connection. While there is none, every command fails at once. */
   isAvailable(): boolean
@@ -78,7 +77,6 @@ type Pending = { deadline: number; size: number; fail(error: ValkeyError): void 
 type Line = { connection: ValkeyConnection; pending: Set<Pending>; characters: number }
 
 export function createValkey({ connect, prefix, timeout_ms, clock, log, random = Math.random }: ValkeyParts): Valkey {
-  /** The open connection. */
   let line: Line | undefined
   let timeouts = 0
   let retry_ms = FIRST_RETRY_MILLISECONDS

@@ -15,7 +15,6 @@ const DAY_SECONDS = 86_400
  */
 const MAX_SUM = 4_600_000_000_000_000_000
 
-/** What entries are summed by. */
 export const COUNTS = [
   'entries',
   'requests',

@@ -38,7 +38,6 @@ export type TokenStore = {
   find(token_id: string): Promise<StoredToken | undefined>
   /** All tokens, or those of a project, oldest first. */
   list(filter?: { project_id?: string }): Promise<StoredToken[]>
-  /** A page of them. */
   page(options: TokenPageOptions): Promise<StorePage<StoredToken>>
   /**
    * Changes fields of a token, to what a function makes of the present ones where one is given: no other change comes
@@ -67,7 +66,6 @@ export type ProjectStore = {
   findNamed(name: string): Promise<StoredProject | undefined>
   /** Oldest first, without deleted ones. */
   list(): Promise<StoredProject[]>
-  /** A page of them. */
   page(options: AccountPageOptions): Promise<StorePage<StoredProject>>
   /** As for tokens; a deleted project is missing. */
   update(

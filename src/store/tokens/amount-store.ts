@@ -8,6 +8,5 @@ export type StoredAmounts = {
   responses(token_id: string): Promise<StoredAmount>
   /** Rows: unfinished tasks. Bytes: their inputs, and the requests of all tasks since then (unix seconds). */
   tasks(token_id: string, since: number): Promise<StoredAmount>
-  /** Idempotency keys. */
   keys(token_id: string): Promise<StoredAmount>
 }

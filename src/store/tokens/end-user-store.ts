@@ -12,7 +12,6 @@ export type EndUserRows = {
   tasks: number
 }
 
-/** What an erasure leaves. */
 export type EndUserRest = {
   /** Tasks that have not ended: a provider may work on them. */
   unfinished_tasks: number

@@ -2,7 +2,6 @@
 
 /** What a process wants of one limit. */
 export type LeaseWish = {
-  /** Names the limit among all. */
   counter: string
   limit: number
   /** 0: counted while it is open. */

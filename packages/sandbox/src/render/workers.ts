@@ -41,9 +41,7 @@ export type RenderWorkers = {
 export type RenderWorkersParts = {
   /** For timeouts of real processes. */
   clock?: Clock
-  /** The maximum number of processes. */
   size?: number
-  /** The program, and its arguments. */
   command?: string[]
   /** Whether to use the ffmpeg of the machine, if there is one. */
   use_ffmpeg?: boolean

@@ -13,7 +13,6 @@ export type StreamQueues = {
   /** Runs this after the earlier requests of its stream. Throws where a bound is reached. */
   add(stream_id: string | undefined, bytes: number, run: () => Promise<void>): void
   isIdle(): boolean
-  /** Discards what waits. */
   clear(): void
 }
 

@@ -24,7 +24,6 @@ export type UploadParts = {
   checkBatch(caller: Caller): { push(piece: Uint8Array): void; end(): string | null }
 }
 
-/** What the fields say. */
 export type UploadFields = Pick<NewFile, 'purpose'> & {
   /** Of the file, by its purpose. */
   max_bytes: number

@@ -78,7 +78,6 @@ export async function parseAndSubmit<F extends TaskFamily>(
 /** The headers report its model, and whether it is to be retired. */
 type SubmittedTask = { task: Task; headers: Record<string, string> }
 
-/** Submits a parsed order. */
 export async function submitOrder(
   { tasks, settings, clock }: TaskApiParts,
   context: Context,

@@ -97,7 +97,6 @@ async function waitForLimit(claimed: ClaimedTask, { message, detail }: GatewayEr
 type Sending = {
   /** Stores that the order leaves now; rejects if it must not. Does nothing when called again. */
   record(): Promise<void>
-  /** What was stored. */
   recorded?: { sent_at: number; sent_to: string }
   /** Why nothing could be stored: the step failed, and nothing was sent. */
   failure?: unknown

@@ -18,7 +18,6 @@ export function publicCall(call: ToolCall, customs: ReadonlySet<string>): Public
 
 type Calls = Map<number, FreeTextReader>
 
-/** The calls of one stream. */
 export function createCustomCalls(customs: ReadonlySet<string>) {
   const choices = new Map<number, Calls>()
 

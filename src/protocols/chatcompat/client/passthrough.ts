@@ -67,7 +67,6 @@ function clientUsage(usage: unknown): JsonRecord {
 
 const OF_THE_PROVIDER = ['cost', 'cost_details', 'is_byok']
 
-/** One stream that passes. */
 class ChatcompatStream implements PassthroughStream {
   readonly includesUsage: boolean
   readonly #blocks = createSseBlocks()

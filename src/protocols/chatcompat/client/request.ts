@@ -172,7 +172,6 @@ function hasNull(message: unknown): boolean {
   return false
 }
 
-/** The message without these members. */
 function plainMessage(message: unknown): unknown {
   if (!isRecord(message) || !hasNull(message)) return message
   const copy = { ...message }

@@ -26,7 +26,6 @@ export function createTextCompletionEncoder(input: TextCompletionInput, head: Re
   const { prompts, n, echo, requests } = input
   const includesUsage = requests[0]?.stream_options?.include_usage === true
   const base = { id: head.id, object: 'text_completion' as const, created: head.created, model: head.model }
-  /** The choices of each prompt. */
   const completed: TextChoice[][] = prompts.map(() => [])
   let system_fingerprint: string | undefined
 

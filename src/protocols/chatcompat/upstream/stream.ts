@@ -79,7 +79,6 @@ export const hasHiddenError = (payload: Record<string, unknown>): boolean =>
 
 type Choice = { started: boolean; finished: FinishReason | undefined; toolCalls: ToolCallDeltas | undefined }
 
-/** The state of one stream. */
 export class ChunkNormaliser {
   readonly #choices = new Map<number, Choice>()
   /** Choice 0 is almost always the only one. */
@@ -114,7 +113,6 @@ export class ChunkNormaliser {
     return payload as ChatChunk
   }
 
-  /** Whether any choice has started. */
   hasStarted(): boolean {
     return this.#choices.size > 0
   }

@@ -18,7 +18,6 @@ export type AnswerReader = {
   take(payload: JsonRecord): ChatChunk[]
   /** Whether every candidate has a finish reason. */
   isFinished(): boolean
-  /** Whether every candidate has ended. */
   hasEnded(): boolean
   /** Whether an event is about a candidate that has ended: `take` ignores its content. */
   isAfterEnd(candidate: JsonRecord, place: number): boolean

@@ -11,7 +11,6 @@ import { createGrounding } from './grounding.ts'
 export const ARGUMENTS = ['args']
 
 export type Candidate = {
-  /** The deltas of one event. */
   take(raw: JsonRecord): Delta[]
   /** Whether a finish reason has ended it: some providers send one with every event, and continue. */
   hasEnded(): boolean

@@ -36,7 +36,6 @@ const REFUSED: RefusedFields = {
 
 /** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 export const RESERVED = new Set(['contents', 'model'])
-/** The fields of a prompt. */
 const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig']
 /** The canonical tier -> the vendor's. Other tiers belong to other vendors and are dropped. */
 const TIERS: Record<string, string> = { default: 'standard', standard: 'standard', flex: 'flex', priority: 'priority' }

@@ -16,7 +16,6 @@ type Item =
 type Tool = Extract<Item, { kind: 'tool' }>
 
 type BlockStream = {
-  /** The events for one delta. */
   take(delta: Delta): string
   /** The events that close the open block and send the waiting ones. */
   end(): string

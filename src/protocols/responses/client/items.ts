@@ -97,7 +97,6 @@ export type OutputItem =
   | McpApprovalRequestItem
   | McpListItem
 
-/** The prefixes of item ids. */
 export const ITEM_KINDS = {
   message: 'msg',
   function_call: 'fc',
@@ -187,7 +186,6 @@ export type CachedConversation = Conversation & { isStored: boolean }
 /** The members of a response that the store needs. */
 export type StorableResponse = { id: string; created_at: number }
 
-/** Stores a response. */
 export type StoreResponse = (response: StorableResponse) => Promise<void>
 
 /** The id of an item of a response. The response id is part of it. */

@@ -7,10 +7,8 @@ import type { ClientTool, InputItem, ResponsesRequest } from './schema.ts'
 /** An item, and its place: `input[3]`. */
 export type PlacedItem = { item: InputItem; at: string }
 
-/** One server of a request. */
 export type McpTool = ClientTool & { type: 'mcp'; server_label: string }
 
-/** A tool of a server. */
 export type ListedTool = {
   name: string
   description?: string | undefined

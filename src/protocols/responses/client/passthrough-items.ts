@@ -24,7 +24,6 @@ import type { InputItem, ResponsesRequest } from './schema.ts'
 
 /** One exchange, with the context that passthrough needs. */
 export type PassthroughExchange = {
-  /** The client's body. */
   body: Readonly<JsonRecord>
   /** The conversation before the request, and the request's items with references resolved. */
   before: Conversation

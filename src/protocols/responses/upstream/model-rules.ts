@@ -50,7 +50,6 @@ const ROWS: [globs: string[], rule: ModelRule][] = [
   [['grok-4*', 'grok-5*'], { reasons: 'unknown', encrypts: true, sampling: 'always' }],
   [['gpt-oss*'], { reasons: true, encrypts: false, sampling: 'always', efforts: THREE }],
 ]
-/** Models without a row. */
 const OTHERS: ModelRule = { reasons: 'unknown', encrypts: false, sampling: 'always' }
 
 /** For `vendor/model`, as routers write it, only the part after the last slash is matched. */

@@ -22,7 +22,6 @@ export type Member = {
 type Matched = { end: number; values: string[]; rewritten: string | undefined }
 
 export type Slots = {
-  /** The learned event. */
   payload: JsonRecord
   /** The index of a member's value; -1 if the event has none. */
   place(name: string): number
@@ -113,10 +112,8 @@ const MAX_KNOWN = 2
 /** After this many learned events without a match, learning stops: every event of this provider differs. */
 const MAX_UNUSED = 16
 
-/** The learned events of one stream. */
 export function createSlots(members: readonly Member[]) {
   let known: Slots[] = []
-  /** Learned since the last match. */
   let unused = 0
   return {
     learn(event: string, payload: JsonRecord, rewrite: (fixed: string) => string): void {

@@ -61,7 +61,6 @@ const MAX_UNUSED = 16
 /** Shared by all streams: most of those that wait have learned nothing yet. */
 const NONE: Template[] = []
 
-/** The learned events of one stream. */
 export class Templates {
   #known: Template[] = NONE
   #unused = 0

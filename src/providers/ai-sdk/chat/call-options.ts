@@ -121,7 +121,6 @@ function formatOf(format: ChatRequest['response_format']): Partial<CallOptions> 
 const COVERED =
   /^(model|modelid|messages|input|prompt|system|instructions|contents|stream|n|tools|toolconfig|toolchoice|max(output|completion|new)?tokens|maxtokenstosample|inferenceconfig|generationconfig|baseurl|headers|previousresponseid)$/
 
-/** The package's own options. */
 function optionsFor(request: ChatRequest, model: string, { vendor, config }: RequestParts): JSONObject {
   const fields: JsonRecord = request
   const extras: JSONObject = {}

@@ -8,7 +8,6 @@ import { classifyByWording, filtered, imagesIn, matchesAny } from './response-va
 
 /** Older models, which are given a size; all others a ratio. */
 const BY_SIZE = ['*playground*', '*stable-diffusion*', '*ssd-1b*']
-/** The ratios of FLUX. */
 const FLUX_RATIOS = ['1:1', '16:9', '9:16', '4:3', '3:4', '3:2', '2:3', '4:5', '5:4', '21:9', '9:21']
 
 const IMAGES: ImageFamily = {
