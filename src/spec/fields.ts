@@ -43,3 +43,6 @@ export const closedObject = <Members extends TProperties>(title: string, members
 
 export const orNull = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
+
+/** A parameter of a query, a path or a header. */
+export const parameter = (description: string, schema: TSchema = Type.String()) => ({ description, schema })

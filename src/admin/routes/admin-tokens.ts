@@ -6,7 +6,7 @@ import { ADMIN_ROLES, AdminToken, Membership, RIGHTS } from '../../spec/admin.ts
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { rightsOf } from '../access/rights.ts'
-import { noSuch, objectAnswer, originOf } from './edit.ts'
+import { objectAnswer, originOf, present } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -46,11 +46,8 @@ const Administrator = titled('Administrator', {
 export function accountRoutes({ accounts, currency, ...parts }: AccountRouteParts): Route[] {
   const readOrder = bodyReader(AdminTokenOrder, parts)
 
-  async function found({ params: { admin_token_id = '' } }: Context): Promise<AdminToken> {
-    const token = await accounts.find(admin_token_id)
-    if (token) return token
-    throw noSuch('admin token', admin_token_id)
-  }
+  const found = async ({ params: { admin_token_id = '' } }: Context) =>
+    present(await accounts.find(admin_token_id), 'admin token', admin_token_id)
 
   async function list(context: Context): Promise<Response> {
     const { rows, next } = await accounts.page(readPage(context.query()))

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from '../../store/admin/alert-store.ts'
 import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -91,8 +91,8 @@ export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
         'Open and past ones, newest first, whether or not `alerts` of the configuration sends them somewhere. The newest 10,000 of 90 days are kept.',
       query: {
         ...LIST_PARAMETERS,
-        state: { description: 'Only these. Default: all.', schema: Type.Enum([...STATES]) },
-        type: { description: 'Only this event, such as `breaker.open`.', schema: Type.String() },
+        state: parameter('Only these. Default: all.', Type.Enum([...STATES])),
+        type: parameter('Only this event, such as `breaker.open`.'),
       },
       response: listSchema(AlertObject, 'AlertList'),
       errors: ['invalid_value', 'storage_unavailable'],

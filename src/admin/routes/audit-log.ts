@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { AuditRow } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
@@ -61,18 +61,17 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
     }
   }
 
-  const text = (description: string) => ({ description, schema: Type.String() })
-  const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
+  const time = (description: string) => parameter(description, Type.Integer({ minimum: 0 }))
   return [
     adminRoute(['GET', '/admin/v1/audit', { right: 'read', project: 'own' }], {
       summary: 'List the audit log',
       description: 'Who changed what, newest first. A project_admin sees the rows of its project.',
       query: {
         ...LIST_PARAMETERS,
-        actor: text('Only what this administrator did, such as `admin:adm_...`.'),
-        action: text('Only this action, such as `token.create`.'),
-        object_id: text('Only what was done to this object.'),
-        project_id: text('Only what was done to this project and its objects.'),
+        actor: parameter('Only what this administrator did, such as `admin:adm_...`.'),
+        action: parameter('Only this action, such as `token.create`.'),
+        object_id: parameter('Only what was done to this object.'),
+        project_id: parameter('Only what was done to this project and its objects.'),
         from: time('Unix seconds; included.'),
         to: time('Unix seconds; not included.'),
       },

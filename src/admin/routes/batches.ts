@@ -3,11 +3,11 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { BATCH_STATUSES, type Batch, type BatchStatus, type BatchStore } from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
-import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { originOf, present } from './edit.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type AdminBatchRouteParts = { batches: Pick<BatchStore, 'list' | 'find' | 'cancel'>; clock: Clock }
@@ -66,11 +66,7 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
   const find = ({ params: { batch_id = '' } }: Context) => batches.find(batch_id)
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
 
-  async function found(context: Context): Promise<Batch> {
-    const batch = await find(context)
-    if (batch) return batch
-    throw noSuch('batch', context.params.batch_id)
-  }
+  const found = async (context: Context) => present(await find(context), 'batch', context.params.batch_id)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
@@ -84,9 +80,7 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
       ...(token_id !== null && { token_id }),
       ...(project_id !== undefined && { project_id }),
     })
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(view), last && [last.created_at, last.batch_id])
+    return pageAnswer(rows, { limit, view, keyOf: (last) => [last.created_at, last.batch_id] })
   }
 
   async function cancel(context: Context): Promise<Response> {
@@ -111,12 +105,9 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
       description: 'The newest first. Who is bound to a project sees those of it.',
       query: {
         ...LIST_PARAMETERS,
-        status: {
-          description: `Only these, separated by commas: ${BATCH_STATUSES.join(', ')}, or \`unfinished\`.`,
-          schema: Type.String(),
-        },
-        token_id: { description: 'Only batches of this token.', schema: Type.String() },
-        project_id: { description: 'Only batches of this project.', schema: Type.String() },
+        status: parameter(`Only these, separated by commas: ${BATCH_STATUSES.join(', ')}, or \`unfinished\`.`),
+        token_id: parameter('Only batches of this token.'),
+        project_id: parameter('Only batches of this project.'),
       },
       response: listSchema(AdminBatch, 'AdminBatchList'),
       errors: ['invalid_value', 'storage_unavailable'],

@@ -8,12 +8,12 @@ import { creditOf, isCredit } from '../../calls/budgets/credit.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
+import { closedObject, orNull, parameter, text, titled } from '../../spec/fields.ts'
 import { fromNano, MAX_AMOUNT } from '../../spec/price.ts'
 import { type BudgetListing, type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type BudgetRouteParts = BodyParts & {
@@ -117,9 +117,7 @@ export function adminBudgetRoutes({
     const rows = found
       .filter(({ account_key, scope_key }) => isListed(scope_key) && account_key > (after?.[0] ?? ''))
       .sort((a, b) => (a.account_key < b.account_key ? -1 : 1))
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return listAnswer(await Promise.all(page.map(shown)), last && [last.account_key])
+    return pageAnswer(rows, { limit, view: shown, keyOf: ({ account_key }) => [account_key] })
   }
 
   async function credit(context: Context): Promise<Response> {
@@ -156,7 +154,7 @@ export function adminBudgetRoutes({
         'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it. Who is bound to a project sees its budgets, and those of its tokens and end users.',
       query: {
         ...LIST_PARAMETERS,
-        project_id: { description: 'Only the budgets of this project and its tokens.', schema: Type.String() },
+        project_id: parameter('Only the budgets of this project and its tokens.'),
       },
       response: listSchema(AdminBudget, 'AdminBudgetList'),
       errors: ['invalid_value', 'storage_unavailable'],

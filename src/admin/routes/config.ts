@@ -6,7 +6,7 @@ import type { ConfigSource } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { closedObject, orNull, titled } from '../../spec/fields.ts'
+import { closedObject, orNull, parameter, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, masking, presentText } from '../config-history.ts'
 import { type ApplyParts, configApply, withProblems } from './config-apply.ts'
 import { ConfigText } from './config-text.ts'
@@ -160,8 +160,8 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       description: 'Each setting with its value and where it comes from. What may be a secret is shown as `***`.',
       query: {
         ...LIST_PARAMETERS,
-        path: { description: 'Only settings that start so, such as `models.`.', schema: Type.String() },
-        from: { description: 'Only settings from there, such as `file` or `default`.', schema: Type.String() },
+        path: parameter('Only settings that start so, such as `models.`.'),
+        from: parameter('Only settings from there, such as `file` or `default`.'),
       },
       response: listSchema(SettingSchema, 'SettingList'),
       errors: ['invalid_value'],

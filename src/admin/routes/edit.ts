@@ -1,10 +1,10 @@
 /** ETags, preconditions and origins of changes by the admin API. */
-import Type from 'typebox'
 import type { Context } from '../../http/context.ts'
 import { isRecord } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { AuditOrigin } from '../../spec/audit.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { parameter } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 
 /** Of the whole object. What changes by itself, such as the time of last use, is to be left out by the caller. */
@@ -53,10 +53,7 @@ const names = (list: string | null, etag: string): boolean =>
   list?.split(',').some((one) => one.trim() === '*' || one.trim() === etag) ?? false
 
 export const IF_MATCH_HEADER: Record<string, Parameter> = {
-  'If-Match': {
-    description: 'The ETag of the state that the change is meant for: another state is answered with 412.',
-    schema: Type.String(),
-  },
+  'If-Match': parameter('The ETag of the state that the change is meant for: another state is answered with 412.'),
 }
 
 export const ETAG_HEADER = { etag: 'Of the present state, for If-Match.' }
@@ -64,6 +61,12 @@ export const ETAG_HEADER = { etag: 'Of the present state, for If-Match.' }
 /** Who makes a change, for the audit log. */
 export const originOf = ({ admin: { actor, via }, address, request_id }: Context): AuditOrigin =>
   via === 'command' ? { actor } : { actor, address, request_id }
+
+/** The object. Throws object_not_found where there is none. */
+export function present<Found>(found: Found | undefined, what: string, id: string | undefined): Found {
+  if (found !== undefined) return found
+  throw noSuch(what, id)
+}
 
 /** An object that is not there, or that the caller may not see: the same answer. */
 export const noSuch = (what: string, id: string | undefined) =>

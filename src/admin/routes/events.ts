@@ -7,7 +7,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { LiveEvents } from '../../observe/requests/live-events.ts'
 import { LIVE_EVENT_TYPES, type LiveEvent, readPlace } from '../../observe/requests/live-followers.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { titled } from '../../spec/fields.ts'
+import { parameter, titled } from '../../spec/fields.ts'
 import { adminRoute } from './route.ts'
 
 export type EventRouteParts = {
@@ -69,18 +69,14 @@ export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): 
       description:
         'Server-sent events of all processes while they happen: requests that ended, alerts, tasks that change, and the audit log. Earlier events are in the lists. Who comes back with `Last-Event-ID` within a minute gets what happened meanwhile; `dropped` says where something is missing. Who is bound to a project sees what belongs to it.',
       headers: {
-        'Last-Event-ID': { description: 'The `id` of the last event that was read.', schema: Type.String() },
+        'Last-Event-ID': parameter('The `id` of the last event that was read.'),
       },
       query: {
-        types: {
-          description: `Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`,
-          schema: Type.String(),
-        },
-        newest: {
-          description:
-            'Of the requests of each fifth of a second at most so many, the newest; `dropped` counts the others. Default: all.',
-          schema: Type.Integer({ minimum: 1, maximum: MAX_NEWEST }),
-        },
+        types: parameter(`Only these, separated by commas: ${LIVE_EVENT_TYPES.join(', ')}. Default: all.`),
+        newest: parameter(
+          'Of the requests of each fifth of a second at most so many, the newest; `dropped` counts the others. Default: all.',
+          Type.Integer({ minimum: 1, maximum: MAX_NEWEST }),
+        ),
       },
       stream: LiveEventObject,
       errors: ['invalid_value', 'server_is_overloaded'],

@@ -5,12 +5,12 @@ import type { Context, Route } from '../../http/context.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
 import type { Audit } from '../audit/audit.ts'
-import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { originOf, present } from './edit.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type FileRouteParts = {
@@ -51,16 +51,10 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
       limit: limit + 1,
       order: 'desc',
     })
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(fileView), last && [last.file_id])
+    return pageAnswer(rows, { limit, view: fileView, keyOf: ({ file_id }) => [file_id] })
   }
 
-  async function found(context: Context): Promise<FileRow> {
-    const file = await find(context)
-    if (file) return file
-    throw noSuch('file', context.params.file_id)
-  }
+  const found = async (context: Context) => present(await find(context), 'file', context.params.file_id)
 
   async function content(context: Context): Promise<Response> {
     const file = await found(context)
@@ -87,9 +81,9 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
       description: 'Newest first, without their content. A project_admin sees those of its project.',
       query: {
         ...LIST_PARAMETERS,
-        purpose: { description: 'Only files of this purpose.', schema: Type.Enum([...STORED_PURPOSES]) },
-        token_id: { description: 'Only files of this token.', schema: Type.String() },
-        project_id: { description: 'Only files of this project.', schema: Type.String() },
+        purpose: parameter('Only files of this purpose.', Type.Enum([...STORED_PURPOSES])),
+        token_id: parameter('Only files of this token.'),
+        project_id: parameter('Only files of this project.'),
       },
       response: listSchema(AdminFile, 'AdminFileList'),
       errors: ['invalid_value', 'storage_unavailable'],

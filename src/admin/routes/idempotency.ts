@@ -9,6 +9,7 @@ import type { Log } from '../../kit/log.ts'
 import { type BoxKey, seal, unseal } from '../../kit/sealed-box.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { parameter } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AdminKeyStore } from '../../store/admin/admin-store.ts'
 
@@ -83,9 +84,8 @@ function replay(
 const boxOf = (secret: string, key: string): BoxKey => ({ secret, salt: key, purpose: 'gatehouse idempotency' })
 
 export const IDEMPOTENCY_HEADER: Record<string, Parameter> = {
-  'Idempotency-Key': {
-    description:
-      'The same key with the same body within 24 hours returns the first response instead of acting again; with another body it is rejected.',
-    schema: Type.String({ minLength: 1, maxLength: 255 }),
-  },
+  'Idempotency-Key': parameter(
+    'The same key with the same body within 24 hours returns the first response instead of acting again; with another body it is rejected.',
+    Type.String({ minLength: 1, maxLength: 255 }),
+  ),
 }

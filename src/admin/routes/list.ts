@@ -1,7 +1,7 @@
 /** Pages of the admin API's lists: `limit` and an opaque `cursor`; answers `{data, next_cursor}`. */
 import Type, { type TSchema } from 'typebox'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AccountFilter } from '../../store/tokens/account-store.ts'
 
@@ -43,26 +43,34 @@ export const listAnswer = (
   data: unknown[],
   next: readonly (string | number)[] | undefined,
   more: Record<string, unknown> = {},
-): Response =>
-  Response.json({
-    data,
-    next_cursor: next ? cursorOf(next) : null,
-    ...more,
-  })
+): Response => Response.json({ data, next_cursor: next ? cursorOf(next) : null, ...more })
+
+type PageParts<Row> = {
+  limit: number
+  view(row: Row): unknown
+  keyOf(row: Row): readonly (string | number)[]
+  more?: Record<string, unknown>
+}
+
+/** `rows`: of this page, and more where there is a next one. `keyOf`: the place of a row. */
+export async function pageAnswer<Row>(
+  rows: readonly Row[],
+  { limit, view, keyOf, more }: PageParts<Row>,
+): Promise<Response> {
+  const last = rows.length > limit ? rows[limit - 1] : undefined
+  return listAnswer(await Promise.all(rows.slice(0, limit).map(view)), last && keyOf(last), more)
+}
 
 /** Names the last row of a page. */
 export const cursorOf = (place: readonly (string | number)[]): string =>
   Buffer.from(JSON.stringify(place.map(String))).toString('base64url')
 
 export const listSchema = (item: TSchema, title: string, more: Record<string, TSchema> = {}) =>
-  Type.Object(
-    {
-      data: Type.Array(item),
-      next_cursor: orNull(Type.String(), 'The `cursor` of the next page; null: this is the last.'),
-      ...more,
-    },
-    { title },
-  )
+  titled(title, {
+    data: Type.Array(item),
+    next_cursor: orNull(Type.String(), 'The `cursor` of the next page; null: this is the last.'),
+    ...more,
+  })
 
 /** What is searched for; empty: nothing. Throws invalid_value. */
 export function readText(query: URLSearchParams): string {
@@ -71,10 +79,8 @@ export function readText(query: URLSearchParams): string {
   throw invalid('q', `"q" must be at most ${MAX_TEXT} characters, without a null character.`)
 }
 
-export const textParameter = (description: string): Parameter => ({
-  description,
-  schema: Type.String({ maxLength: MAX_TEXT }),
-})
+export const textParameter = (description: string): Parameter =>
+  parameter(description, Type.String({ maxLength: MAX_TEXT }))
 
 /** The filters of a list of tokens or projects. Throws invalid_value. */
 export function readAccountFilter(query: URLSearchParams): AccountFilter {
@@ -92,17 +98,17 @@ export function readAccountFilter(query: URLSearchParams): AccountFilter {
 
 export const ACCOUNT_PARAMETERS: Record<string, Parameter> = {
   q: textParameter('Only those with this text in their name, or whose id starts with it.'),
-  active: {
-    description: '`true`: neither disabled nor expired; `false`: the others. Default: all.',
-    schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
-  },
-  order: {
-    description: 'By the time of creation. Default `oldest`: first.',
-    schema: Type.Union([Type.Literal('newest'), Type.Literal('oldest')]),
-  },
+  active: parameter(
+    '`true`: neither disabled nor expired; `false`: the others. Default: all.',
+    Type.Union([Type.Literal('true'), Type.Literal('false')]),
+  ),
+  order: parameter(
+    'By the time of creation. Default `oldest`: first.',
+    Type.Union([Type.Literal('newest'), Type.Literal('oldest')]),
+  ),
 }
 
 export const LIST_PARAMETERS: Record<string, Parameter> = {
-  limit: { description: `Default ${DEFAULT_LIMIT}.`, schema: Type.Integer({ minimum: 1, maximum: MAX_LIMIT }) },
-  cursor: { description: 'The `next_cursor` of the page before.', schema: Type.String() },
+  limit: parameter(`Default ${DEFAULT_LIMIT}.`, Type.Integer({ minimum: 1, maximum: MAX_LIMIT })),
+  cursor: parameter('The `next_cursor` of the page before.'),
 }

@@ -6,7 +6,7 @@ import type { OAuthServer } from '../../providers/mcp/user-oauth.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import type { McpConnectionRow } from '../../store/admin/mcp-connection-store.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { McpConnectionEnded } from './mcp-connections.ts'
 import { adminRoute } from './route.ts'
 
@@ -34,8 +34,7 @@ export function mcpPeopleRoutes({ mcpConnections, personalServer }: McpPeopleRou
   async function list(context: Context): Promise<Response> {
     const { limit, after: [after] = [] } = readPage(context.query())
     const rows = await mcpConnections.list(limit + 1, after)
-    const page = rows.slice(0, limit)
-    return listAnswer(page.map(view), rows.length > limit ? [page.at(-1)?.connection_id ?? ''] : undefined)
+    return pageAnswer(rows, { limit, view, keyOf: ({ connection_id }) => [connection_id ?? ''] })
   }
 
   async function end(context: Context): Promise<Response> {

@@ -8,7 +8,7 @@ import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type McpServerRouteParts = { mcpServers: Pick<McpServers, 'all' | 'approvedOf'> }
@@ -32,13 +32,11 @@ const McpServer = titled('McpServer', {
 const ROOT = '/admin/v1/mcp/servers'
 
 export function mcpServerRoutes({ mcpServers }: McpServerRouteParts): Route[] {
-  function list(context: Context): Response {
+  function list(context: Context): Promise<Response> {
     const { limit, after } = readPage(context.query())
     const all = mcpServers.all()
     const rest = after === undefined ? all : all.filter(({ name }) => name > (after[0] ?? ''))
-    const page = rest.slice(0, limit)
-    const last = rest.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(view), last && [last.name])
+    return pageAnswer(rest, { limit, view, keyOf: ({ name }) => [name] })
   }
 
   async function connect({ params: { server = '' } }: Context): Promise<Response> {

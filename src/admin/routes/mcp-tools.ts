@@ -10,7 +10,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { McpToolRow, McpToolStore } from '../../store/admin/mcp-tool-store.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type McpToolRouteParts = BodyParts & {
@@ -62,12 +62,7 @@ export function mcpToolRoutes({ mcpTools, hasBuiltInTools, ...parts }: McpToolRo
       .map((row) => ({ row, place: `${row.server} ${row.tool}` }))
       .sort((a, b) => (a.place < b.place ? -1 : 1))
     const rest = after === undefined ? rows : rows.filter(({ place }) => place > (after[0] ?? ''))
-    const page = rest.slice(0, limit)
-    const last = rest.length > limit ? page.at(-1) : undefined
-    return listAnswer(
-      page.map(({ row }) => toolView(row)),
-      last && [last.place],
-    )
+    return pageAnswer(rest, { limit, view: ({ row }) => toolView(row), keyOf: ({ place }) => [place] })
   }
 
   async function approve(context: Context): Promise<Response> {

@@ -4,7 +4,7 @@ import type { CatalogueModel } from '../../models/catalogue.ts'
 import { isEnding, statusAt } from '../../models/lifecycle.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import { readText, textParameter } from './list.ts'
 import { knownOf } from './model-view.ts'
@@ -15,24 +15,21 @@ const SIGNED_ORDERS = ORDERS.flatMap((order) => [order, `-${order}`])
 
 export const MODEL_PARAMETERS: Record<string, Parameter> = {
   q: textParameter('Only models with this text in their id, in any case.'),
-  provider: { description: 'Only models with a target of this provider.', schema: Type.String() },
-  family: { description: 'Only models of one of these families, separated by commas.', schema: Type.String() },
-  status: {
-    description: 'Only `active`, `deprecated` or `retired` ones; several are separated by commas.',
-    schema: Type.String(),
-  },
-  ending: {
-    description: '`true`: only models that are deprecated, or will be deprecated or retired. Default: all.',
-    schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
-  },
-  counts: {
-    description: '`true`: the answer has `counts`. Default: it is null.',
-    schema: Type.Union([Type.Literal('true'), Type.Literal('false')]),
-  },
-  order: {
-    description: 'Default `id`. Price: of output tokens, or of an image. `-`: the highest first.',
-    schema: Type.Enum(SIGNED_ORDERS),
-  },
+  provider: parameter('Only models with a target of this provider.'),
+  family: parameter('Only models of one of these families, separated by commas.'),
+  status: parameter('Only `active`, `deprecated` or `retired` ones; several are separated by commas.'),
+  ending: parameter(
+    '`true`: only models that are deprecated, or will be deprecated or retired. Default: all.',
+    Type.Union([Type.Literal('true'), Type.Literal('false')]),
+  ),
+  counts: parameter(
+    '`true`: the answer has `counts`. Default: it is null.',
+    Type.Union([Type.Literal('true'), Type.Literal('false')]),
+  ),
+  order: parameter(
+    'Default `id`. Price: of output tokens, or of an image. `-`: the highest first.',
+    Type.Enum(SIGNED_ORDERS),
+  ),
 }
 
 /** Whether a model fits the filters of a query. Throws invalid_value. */

@@ -9,7 +9,7 @@ import type { Supply } from '../../models/supply.ts'
 import { titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { MODEL_PARAMETERS, ModelCounts, modelCounts, modelFilter, modelOrder } from './model-query.ts'
 import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
@@ -71,13 +71,12 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
       .map((model) => ({ model, place: placeOf(model) }))
       .sort((one, other) => compare(one.place, other.place))
     const rest = after === undefined ? fitting : fitting.filter(({ place }) => compare(place, after) > 0)
-    const page = rest.slice(0, limit)
-    const last = rest.length > limit ? page.at(-1) : undefined
-    return listAnswer(
-      page.map(({ model }) => view(model, context)),
-      last?.place,
-      { total: fitting.length, counts: modelCounts(known, query, now) },
-    )
+    return pageAnswer(rest, {
+      limit,
+      view: ({ model }) => view(model, context),
+      keyOf: ({ place }) => place,
+      more: { total: fitting.length, counts: modelCounts(known, query, now) },
+    })
   }
 
   return [

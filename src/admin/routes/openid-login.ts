@@ -5,7 +5,7 @@ import { adminBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { loginCookie, setCookie, setLoginCookie } from '../../http/session-cookie.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { titled } from '../../spec/fields.ts'
+import { parameter, titled } from '../../spec/fields.ts'
 import { LOGIN_SECONDS, LoginRefused, localPath, type OidcLogin } from '../access/oidc.ts'
 import type { AdminSessions } from '../access/sessions.ts'
 import type { Audit } from '../audit/audit.ts'
@@ -107,11 +107,10 @@ export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: Oi
           'For a browser: redirects to the provider of `admin.oidc`, with a cookie that the way back needs within 10 minutes.',
         tag,
         query: {
-          return_to: {
-            description:
-              'Where the browser is sent after the login: a path of this gateway below /admin/ or /console. Default: the console.',
-            schema: Type.String({ maxLength: 2_000 }),
-          },
+          return_to: parameter(
+            'Where the browser is sent after the login: a path of this gateway below /admin/ or /console. Default: the console.',
+            Type.String({ maxLength: 2_000 }),
+          ),
         },
         otherResponses: { 302: 'A redirect to the OpenID provider.' },
         errors: [

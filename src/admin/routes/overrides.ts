@@ -9,9 +9,9 @@ import type { Supply } from '../../models/supply.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { Override } from '../../store/admin/override-store.ts'
-import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
+import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf, present } from './edit.ts'
 import { targetId } from './health-schema.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type OverrideRouteParts = BodyParts & {
@@ -67,11 +67,7 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
   const presentOf = ({ kind, name }: Named): Override | undefined =>
     overrides.list().find((row) => row.kind === kind && row.name === name)
 
-  function found(named: Named): Override {
-    const present = presentOf(named)
-    if (present) return present
-    throw noSuch(`override of the ${named.kind}`, named.name)
-  }
+  const found = (named: Named) => present(presentOf(named), `override of the ${named.kind}`, named.name)
 
   /** With its row of the audit log, in one transaction. */
   function apply(context: Context, named: Named, change: OverrideChange) {
@@ -109,16 +105,11 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
     return objectAnswer(context, present)
   }
 
-  function list(context: Context): Response {
+  function list(context: Context): Promise<Response> {
     const { limit, after } = readPage(context.query())
     const rows = overrides.list().map((row) => ({ row, place: `${row.kind} ${row.name}` }))
     const rest = after === undefined ? rows : rows.filter(({ place }) => place > (after[0] ?? ''))
-    const page = rest.slice(0, limit)
-    const last = rest.length > limit ? page.at(-1) : undefined
-    return listAnswer(
-      page.map(({ row }) => row),
-      last && [last.place],
-    )
+    return pageAnswer(rest, { limit, view: ({ row }) => row, keyOf: ({ place }) => [place] })
   }
 
   return [

@@ -4,6 +4,7 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import { queryOf } from '../../http/request-parts.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { parameter } from '../../spec/fields.ts'
 import type { Caller } from '../../spec/token.ts'
 import { PROJECT_HEADER } from '../access/memberships.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -57,9 +58,9 @@ const describedRoute = (method: 'POST' | 'GET' | 'DELETE'): Route =>
       'The path is one that clients call, such as `v1/chat/completions`, with the same query, body and response, streamed too: chat in all its APIs, images, speech, transcriptions, embeddings, rerank, moderations, videos, 3D models and their files. The call is one of the person who has the session, in the project that is named; its limits and budgets count, and the request log names the person as `playground`. A person who is bound to a project calls in that one. Others name one, or none: then it is billed to no project.',
     params: { path: 'The path without its first slash.' },
     query: {
-      [PROJECT_PARAMETER]: { description: `As ${PROJECT_HEADER}, for the address of a file.`, schema: Type.String() },
+      [PROJECT_PARAMETER]: parameter(`As ${PROJECT_HEADER}, for the address of a file.`),
     },
-    headers: { [PROJECT_HEADER]: { description: 'The id of the project that is billed.', schema: Type.String() } },
+    headers: { [PROJECT_HEADER]: parameter('The id of the project that is billed.') },
     ...(method === 'POST' && {
       example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] },
       request: Type.Object({}, { additionalProperties: true, title: 'PlaygroundRequest' }),

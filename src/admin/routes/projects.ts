@@ -4,7 +4,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
-import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
+import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, objectAnswer, originOf, present } from './edit.ts'
 import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -30,11 +30,8 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
   const readOrder = bodyReader(ProjectOrder, parts)
   const readChange = bodyReader(ProjectChange, parts)
 
-  async function found(context: Context): Promise<Project> {
-    const project = await projects.find(inPath(context))
-    if (project) return project
-    throw noSuch('project', context.params.project_id)
-  }
+  const found = async (context: Context) =>
+    present(await projects.find(inPath(context)), 'project', context.params.project_id)
 
   async function list(context: Context): Promise<Response> {
     const { project_id, memberships } = context.admin

@@ -10,8 +10,8 @@ import type { Found, Supplied, Supply } from '../../models/supply.ts'
 import type { ProviderReport } from '../../providers/ask-provider.ts'
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
-import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { noSuch, originOf, present } from './edit.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
@@ -104,19 +104,18 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
     overrides.list().find((row) => row.kind === kind && row.name === name)
   const stateOf = (kind: 'provider' | 'key', name: string) => rowOf(kind, name)?.state ?? null
 
-  function found({ params: { provider = '' } }: Context): Found {
-    const known = supply.providers().find(({ id }) => id === provider)
-    if (known) return known
-    throw noSuch('provider', provider)
-  }
+  const found = ({ params: { provider = '' } }: Context) =>
+    present(
+      supply.providers().find(({ id }) => id === provider),
+      'provider',
+      provider,
+    )
 
-  function list(context: Context): Response {
+  function list(context: Context): Promise<Response> {
     const { limit, after } = readPage(context.query())
     const all = supply.providers().sort((a, b) => (a.id < b.id ? -1 : 1))
     const rest = after === undefined ? all : all.filter(({ id }) => id > (after[0] ?? ''))
-    const page = rest.slice(0, limit)
-    const last = rest.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(view), last && [last.id])
+    return pageAnswer(rest, { limit, view, keyOf: ({ id }) => [id] })
   }
 
   async function test(context: Context): Promise<Response> {

@@ -3,14 +3,15 @@ import Type from 'typebox'
 import type { Context } from '../../http/context.ts'
 import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { parameter } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { RequestFilter } from '../../store/requests/request-row.ts'
 
-const time = (description: string) => ({ description, schema: Type.Integer({ minimum: 0 }) })
+const time = (description: string) => parameter(description, Type.Integer({ minimum: 0 }))
 const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
   name,
   // A long name of an end user is searched by its digest.
-  { description, schema: Type.String(name === 'user' ? {} : { maxLength: 512 }) },
+  parameter(description, Type.String(name === 'user' ? {} : { maxLength: 512 })),
 ])
 
 export const REQUEST_FILTERS: Record<string, Parameter> = {

@@ -6,7 +6,7 @@ import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { endUserName } from '../../kit/end-user-name.ts'
 import { noSummary, SUMMARY_ORDERS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
 import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
 import type { TokenStore } from '../../store/tokens/account-store.ts'
@@ -106,7 +106,6 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
   }
 
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })
-  const filter = (description: string) => ({ description, schema: Type.String() })
   return [
     adminRoute(['GET', '/admin/v1/summary', { right: 'read', project: 'own' }], {
       summary: 'Sums of requests for charts',
@@ -117,33 +116,26 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
         end: time('A date (UTC) or unix seconds; a date is included. Default: now.'),
         from: time('The same as start.'),
         to: time('The same as end.'),
-        step: {
-          description: 'Default: minute up to six hours, hour up to eight days, then day.',
-          schema: Type.Enum(STEPS),
-        },
-        by: {
-          description:
-            'One series for each value. Default: none. A filter allows only these: `project`: by token, model, provider, user or tag; `token`: by project or model; `model`: by project, token or provider; `provider`: by project or model; `user` and `tag`: by project.',
-          schema: Type.Enum([...BY]),
-        },
-        project: filter('Only this project. With a second filter, `by` must be none.'),
-        token: filter('Only this token.'),
-        model: filter('Only this model, by its full id.'),
-        provider: filter('Only this provider.'),
-        user: filter('Only this end user.'),
-        tag: filter('Only this tag, or pair of metadata as key:value.'),
-        order: {
-          description: 'By what the largest are chosen. Default: calls.',
-          schema: Type.Enum([...SUMMARY_ORDERS]),
-        },
-        points: {
-          description: 'Whether the series have their points, or only their totals. Default: true.',
-          schema: Type.Enum([...POINTS]),
-        },
-        limit: {
-          description: `Series, besides that of the rest. Default ${DEFAULT_SERIES}.`,
-          schema: Type.Integer({ minimum: 1, maximum: MAX_SERIES }),
-        },
+        step: parameter('Default: minute up to six hours, hour up to eight days, then day.', Type.Enum(STEPS)),
+        by: parameter(
+          'One series for each value. Default: none. A filter allows only these: `project`: by token, model, provider, user or tag; `token`: by project or model; `model`: by project, token or provider; `provider`: by project or model; `user` and `tag`: by project.',
+          Type.Enum([...BY]),
+        ),
+        project: parameter('Only this project. With a second filter, `by` must be none.'),
+        token: parameter('Only this token.'),
+        model: parameter('Only this model, by its full id.'),
+        provider: parameter('Only this provider.'),
+        user: parameter('Only this end user.'),
+        tag: parameter('Only this tag, or pair of metadata as key:value.'),
+        order: parameter('By what the largest are chosen. Default: calls.', Type.Enum([...SUMMARY_ORDERS])),
+        points: parameter(
+          'Whether the series have their points, or only their totals. Default: true.',
+          Type.Enum([...POINTS]),
+        ),
+        limit: parameter(
+          `Series, besides that of the rest. Default ${DEFAULT_SERIES}.`,
+          Type.Integer({ minimum: 1, maximum: MAX_SERIES }),
+        ),
       },
       response: Summary,
       errors: ['invalid_value', 'storage_unavailable'],

@@ -7,11 +7,11 @@ import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { closedObject, integer, orNull, titled } from '../../spec/fields.ts'
+import { closedObject, integer, orNull, parameter, titled } from '../../spec/fields.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
-import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { originOf, present } from './edit.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
@@ -46,6 +46,7 @@ const params = { task_id: 'The id of a task.' }
 export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteParts): Route[] {
   const readResume = optionalBodyReader(ResumeRequest, { settings, clock })
   const find = async (context: Context) => tasks.find(context.params.task_id ?? '')
+  const found = async (context: Context) => present(await find(context), 'task', context.params.task_id)
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
 
   async function list(context: Context): Promise<Response> {
@@ -63,15 +64,12 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       ...(kind !== null && { families: readKind(kind) }),
       ...(model !== null && { model }),
     })
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return listAnswer(page.map(taskRow), last && [last.task_id])
+    return pageAnswer(rows, { limit, view: taskRow, keyOf: ({ task_id }) => [task_id] })
   }
 
   async function cancel(context: Context): Promise<Response> {
-    const { task_id = '' } = context.params
-    const before = await find(context)
-    if (!before) throw noSuch('task', task_id)
+    const before = await found(context)
+    const { task_id } = before
     const now = { now: unixSeconds(clock), now_ms: clock.now() }
     const task = await tasks.requestCancel(task_id, now, (changed) => ({
       ...originOf(context),
@@ -100,8 +98,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
 
   async function resume(context: Context): Promise<Response> {
     const { deadline_seconds } = await readResume(context)
-    const task = await find(context)
-    if (!task) throw noSuch('task', context.params.task_id)
+    const task = await found(context)
     const now = unixSeconds(clock)
     await resumeTask(tasks, task, {
       requested: deadline_seconds === undefined ? undefined : now + deadline_seconds,
@@ -114,8 +111,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
   }
 
   async function retryDelivery(context: Context): Promise<Response> {
-    const task = await find(context)
-    if (!task) throw noSuch('task', context.params.task_id)
+    const task = await found(context)
     const { task_id } = task
     if (!(await webhooks.retry(task_id, clock.now(), auditOf(context, task, 'task.retry_delivery')))) {
       throw new GatewayError(
@@ -139,13 +135,10 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
           schema: Type.String(),
           example: 'FAILURE',
         },
-        kind: {
-          description: 'Only tasks that generate this.',
-          schema: Type.Union(KINDS.map((kind) => Type.Literal(kind))),
-        },
-        model: { description: 'Only tasks of this model, by its id.', schema: Type.String() },
-        token_id: { description: 'Only tasks of this token.', schema: Type.String() },
-        project_id: { description: 'Only tasks of this project.', schema: Type.String() },
+        kind: parameter('Only tasks that generate this.', Type.Union(KINDS.map((kind) => Type.Literal(kind)))),
+        model: parameter('Only tasks of this model, by its id.'),
+        token_id: parameter('Only tasks of this token.'),
+        project_id: parameter('Only tasks of this project.'),
       },
       response: listSchema(AdminTask, 'AdminTaskList'),
       errors: ['invalid_value', 'storage_unavailable'],
@@ -158,8 +151,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       response: AdminTaskDetail,
       errors: ['object_not_found', 'storage_unavailable'],
       async handle(context) {
-        const task = await find(context)
-        if (!task) throw noSuch('task', context.params.task_id)
+        const task = await found(context)
         const [webhook, steps] = await Promise.all([webhooks.ofTask(task.task_id), tasks.steps(task.task_id)])
         return Response.json(taskDetail(task, webhook, steps))
       },

@@ -6,9 +6,18 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { closedObject, integer, titled } from '../../spec/fields.ts'
+import { closedObject, integer, parameter, titled } from '../../spec/fields.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
-import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf } from './edit.ts'
+import {
+  assertGuards,
+  assertMatch,
+  ETAG_HEADER,
+  IF_MATCH_HEADER,
+  noSuch,
+  objectAnswer,
+  originOf,
+  present,
+} from './edit.ts'
 import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -38,11 +47,8 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
   const readRotation = optionalBodyReader(Rotation, parts)
   const projectOf = async ({ params: { token_id = '' } }: Context) => (await tokens.find(token_id))?.project_id ?? null
 
-  async function found({ params: { token_id = '' } }: Context): Promise<Token> {
-    const token = await tokens.find(token_id)
-    if (token) return token
-    throw noSuch('token', token_id)
-  }
+  const found = async ({ params: { token_id = '' } }: Context) =>
+    present(await tokens.find(token_id), 'token', token_id)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
@@ -117,7 +123,7 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       query: {
         ...LIST_PARAMETERS,
         ...ACCOUNT_PARAMETERS,
-        project_id: { description: 'Only the tokens of this project.', schema: Type.String() },
+        project_id: parameter('Only the tokens of this project.'),
       },
       response: listSchema(Token, 'TokenList'),
       errors: ['invalid_value'],

@@ -4,7 +4,7 @@ import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { integer, text, titled } from '../../spec/fields.ts'
+import { integer, parameter, text, titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import {
   type LedgerStore,
@@ -104,9 +104,9 @@ export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRo
         },
         from: time('A date (UTC) or unix seconds; is included. Default: 30 days.'),
         to: time('A date (UTC) or unix seconds; a date is included. Default: today.'),
-        token_id: { description: 'Only this token.', schema: Type.String() },
-        project_id: { description: 'Only this project.', schema: Type.String() },
-        format: { description: '`csv`: as comma-separated values.', schema: Type.Enum(['json', 'csv']) },
+        token_id: parameter('Only this token.'),
+        project_id: parameter('Only this project.'),
+        format: parameter('`csv`: as comma-separated values.', Type.Enum(['json', 'csv'])),
       },
       response: AdminUsageList,
       media: ['text/csv'],

@@ -3,10 +3,10 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { orNull, titled } from '../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { WebhookDelivery, WebhookState } from '../../store/tasks/webhook-row.ts'
-import { noSuch, originOf } from './edit.ts'
+import { originOf, present } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { withoutQuery } from './task-view.ts'
@@ -44,11 +44,8 @@ export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
   const find = ({ params: { webhook_id = '' } }: Context) => webhooks.delivery(webhook_id)
   const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
 
-  async function found(context: Context): Promise<WebhookDelivery> {
-    const webhook = await find(context)
-    if (webhook) return webhook
-    throw noSuch('webhook of an ended task', context.params.webhook_id)
-  }
+  const found = async (context: Context) =>
+    present(await find(context), 'webhook of an ended task', context.params.webhook_id)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
@@ -88,8 +85,8 @@ export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
         'Of ended tasks, the last to end first, each with its attempts. Who is bound to a project sees those of it.',
       query: {
         ...LIST_PARAMETERS,
-        state: { description: 'Only these. Default: all.', schema: Type.Enum([...STATES]) },
-        project_id: { description: 'Only webhooks of this project.', schema: Type.String() },
+        state: parameter('Only these. Default: all.', Type.Enum([...STATES])),
+        project_id: parameter('Only webhooks of this project.'),
       },
       response: listSchema(WebhookObject, 'WebhookList'),
       errors: ['invalid_value', 'storage_unavailable'],

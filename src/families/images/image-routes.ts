@@ -10,7 +10,7 @@ import { unixSeconds } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { ErrorCode } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
-import { titled } from '../../spec/fields.ts'
+import { parameter, titled } from '../../spec/fields.ts'
 import { ImageAnswer, type ImageOperation, ImageRequest } from '../../spec/image-request.ts'
 import { TaskCreated } from '../../spec/task.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
@@ -121,11 +121,9 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       request: ImageRequest,
       files: operation === 'edit' ? ['image', 'mask'] : ['image'],
       headers: {
-        'Idempotency-Key': {
-          description: 'With `async: true`: the same key with the same body within 24 hours returns the first task.',
-          // Without limits: a request that is no task is accepted with any key.
-          schema: Type.String(),
-        },
+        'Idempotency-Key': parameter(
+          'With `async: true`: the same key with the same body within 24 hours returns the first task.',
+        ),
       },
       response: Type.Union([ImageAnswer, TaskCreated], { description: 'A task with `async: true`, else the images.' }),
       stream: ImageEventSchema,

@@ -6,6 +6,7 @@ import { encodeMessagesError } from '../../protocols/messages/client/error.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import { isAddedFamily } from '../../spec/endpoint-family.ts'
 import { errorBody, type GatewayError } from '../../spec/error.ts'
+import { parameter } from '../../spec/fields.ts'
 import { type Model, ModelList, Model as ModelSchema } from '../../spec/model.ts'
 import type { Operation } from '../../spec/operation.ts'
 import type { Catalogue } from '../catalogue.ts'
@@ -30,8 +31,8 @@ const CONTENTGEN = {
     summary: 'List the models, in the contentgen shape',
     description: 'In pages, if `pageSize` asks for them.',
     query: {
-      pageSize: { description: 'Default: all.', schema: Type.Integer({ minimum: 1, maximum: MOST_A_PAGE }) },
-      pageToken: { description: 'The `nextPageToken` of the page before.', schema: Type.String() },
+      pageSize: parameter('Default: all.', Type.Integer({ minimum: 1, maximum: MOST_A_PAGE })),
+      pageToken: parameter('The `nextPageToken` of the page before.'),
     },
     response: ContentgenModelList,
     links: [

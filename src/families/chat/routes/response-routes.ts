@@ -9,7 +9,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { type OutputItem, visibleItem } from '../../../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../../../protocols/responses/client/schema.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { orNull, titled } from '../../../spec/fields.ts'
+import { orNull, parameter, titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { storedStream } from '../../shared/event-stream.ts'
 import { PAGE_PARAMETERS, parsePage } from '../../tasks/routes/request-parameters.ts'
@@ -33,7 +33,7 @@ export const ItemList = titled('ResponseItemList', {
 
 const PATH = '/v1/responses/:response_id'
 const params = { response_id: 'The id of a response that was stored.' }
-export const include = { description: '`reasoning.encrypted_content` includes it.', schema: Type.String() }
+export const include = parameter('`reasoning.encrypted_content` includes it.')
 const tag = 'Chat'
 
 type ResponseRouteParts = {
@@ -57,14 +57,14 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       params,
       query: {
         include,
-        stream: {
-          description: 'Its events, as a stream: for a response created with `background` and `stream`.',
-          schema: Type.Boolean(),
-        },
-        starting_after: {
-          description: 'The number of the event after which the stream starts.',
-          schema: Type.Integer({ minimum: 0 }),
-        },
+        stream: parameter(
+          'Its events, as a stream: for a response created with `background` and `stream`.',
+          Type.Boolean(),
+        ),
+        starting_after: parameter(
+          'The number of the event after which the stream starts.',
+          Type.Integer({ minimum: 0 }),
+        ),
       },
       response: ResponsesAnswer,
       stream: ResponsesEvent,

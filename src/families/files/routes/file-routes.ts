@@ -5,6 +5,7 @@ import { fileResponse } from '../../../http/file-response.ts'
 import { jsonResponse } from '../../../http/live.ts'
 import { encodeMessagesError } from '../../../protocols/messages/client/error.ts'
 import { errorBody } from '../../../spec/error.ts'
+import { parameter } from '../../../spec/fields.ts'
 import { FileCreate, FileDeleted, FileList, FileObject, STORED_PURPOSES } from '../../../spec/file.ts'
 import type { Operation, Parameter } from '../../../spec/operation.ts'
 import { formatOf, isOfMessages, queryPage } from './file-formats.ts'
@@ -14,13 +15,10 @@ const params = { file_id: 'The id of a file.' }
 const DIALECTS = 'Clients that send `anthropic-version` get the form of the Messages API.'
 
 const query: Record<string, Parameter> = {
-  purpose: { description: 'Only files of this purpose.', schema: Type.Enum([...STORED_PURPOSES]) },
-  after: { description: 'The id after which the page starts.', schema: Type.String() },
-  limit: {
-    description: 'Default 10000; with `anthropic-version` 20.',
-    schema: Type.Integer({ minimum: 1, maximum: 10_000 }),
-  },
-  order: { description: 'By time of creation. Default `desc`: newest first.', schema: Type.Enum(['asc', 'desc']) },
+  purpose: parameter('Only files of this purpose.', Type.Enum([...STORED_PURPOSES])),
+  after: parameter('The id after which the page starts.'),
+  limit: parameter('Default 10000; with `anthropic-version` 20.', Type.Integer({ minimum: 1, maximum: 10_000 })),
+  order: parameter('By time of creation. Default `desc`: newest first.', Type.Enum(['asc', 'desc'])),
 }
 
 export function fileRoutes(parts: UploadParts): Route[] {

@@ -9,6 +9,7 @@ import { unixSeconds } from '../../../kit/clock.ts'
 import { endingOf } from '../../../kit/file-ending.ts'
 import { headerValue } from '../../../kit/header-value.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { parameter } from '../../../spec/fields.ts'
 import type { Parameter } from '../../../spec/operation.ts'
 import type { Task, TaskOutput } from '../../../spec/task.ts'
 import { isEnded } from '../lifecycle.ts'
@@ -22,13 +23,10 @@ type FileApi = TaskApi & {
 }
 
 const QUERY: Record<string, Parameter> = {
-  index: {
-    description: 'The index of the file, if the task has several. Default 0.',
-    schema: Type.Integer({ minimum: 0 }),
-  },
+  index: parameter('The index of the file, if the task has several. Default 0.', Type.Integer({ minimum: 0 })),
   // Text, since without a signature it is not read.
-  expires: { description: 'The expiry of a signed link, in Unix seconds.', schema: Type.String() },
-  signature: { description: 'The signature of a signed link, which needs no token.', schema: Type.String() },
+  expires: parameter('The expiry of a signed link, in Unix seconds.'),
+  signature: parameter('The signature of a signed link, which needs no token.'),
 }
 
 export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, api: FileApi): Route {
@@ -90,9 +88,9 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
       params: { [api.id]: 'The `task_id` of the task.' },
       query: { ...variantOf(api), ...QUERY },
       headers: {
-        Range: { description: 'One part, such as `bytes=0-1023`.', schema: Type.String() },
-        'If-Range': { description: 'The `etag` of the file to which the part belongs.', schema: Type.String() },
-        'If-None-Match': { description: 'The `etag` of the cached file.', schema: Type.String() },
+        Range: parameter('One part, such as `bytes=0-1023`.'),
+        'If-Range': parameter('The `etag` of the file to which the part belongs.'),
+        'If-None-Match': parameter('The `etag` of the cached file.'),
       },
       media: api.media,
       responseHeaders: {
@@ -129,7 +127,7 @@ export function contentRoute({ tasks, outputs, settings, clock }: TaskApiParts, 
 
 function variantOf({ variants }: FileApi): Record<string, Parameter> {
   if (!variants) return {}
-  return { variant: { description: `Only \`${variants.join('`, `')}\`.`, schema: Type.Enum([...variants]) } }
+  return { variant: parameter(`Only \`${variants.join('`, `')}\`.`, Type.Enum([...variants])) }
 }
 
 function checkVariant(query: URLSearchParams, { variants }: FileApi): void {

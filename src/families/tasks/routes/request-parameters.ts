@@ -3,6 +3,7 @@ import Type from 'typebox'
 import type { ServerSettings } from '../../../config/config.ts'
 import type { Context } from '../../../http/context.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { parameter } from '../../../spec/fields.ts'
 import type { Parameter } from '../../../spec/operation.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../../spec/task.ts'
 import { MAX_WAIT_SECONDS } from '../wait.ts'
@@ -90,32 +91,25 @@ export function adminBaseUrl({ request, peer }: Pick<Context, 'request' | 'peer'
 }
 
 export const WAIT_PARAMETER: Record<string, Parameter> = {
-  wait: {
-    description: 'Waits until the task has changed, at most this many seconds. Default 0.',
-    schema: Type.Number({ minimum: 0, maximum: MAX_WAIT_SECONDS }),
-  },
+  wait: parameter(
+    'Waits until the task has changed, at most this many seconds. Default 0.',
+    Type.Number({ minimum: 0, maximum: MAX_WAIT_SECONDS }),
+  ),
 }
 
 export const PAGE_PARAMETERS: Record<string, Parameter> = {
-  after: { description: 'The id after which the page starts.', schema: Type.String() },
-  limit: { description: 'Default 20.', schema: Type.Integer({ minimum: 1, maximum: MAX_LIMIT }) },
-  order: {
-    description: 'By time of creation. Default `desc`: newest first.',
-    schema: Type.Enum(['asc', 'desc']),
-  },
+  after: parameter('The id after which the page starts.'),
+  limit: parameter('Default 20.', Type.Integer({ minimum: 1, maximum: MAX_LIMIT })),
+  order: parameter('By time of creation. Default `desc`: newest first.', Type.Enum(['asc', 'desc'])),
 }
 
 export const STATUS_PARAMETER: Record<string, Parameter> = {
-  status: {
-    description: `Only tasks in these states, separated by commas: ${TASK_STATUSES.join(', ')}.`,
-    schema: Type.String(),
-  },
+  status: parameter(`Only tasks in these states, separated by commas: ${TASK_STATUSES.join(', ')}.`),
 }
 
 export const IDEMPOTENCY_KEY_HEADER: Record<string, Parameter> = {
-  'Idempotency-Key': {
-    description:
-      'The same key with the same body within 24 hours returns the first task instead of a second one; with another body it is rejected.',
-    schema: Type.String({ minLength: 1, maxLength: 255 }),
-  },
+  'Idempotency-Key': parameter(
+    'The same key with the same body within 24 hours returns the first task instead of a second one; with another body it is rejected.',
+    Type.String({ minLength: 1, maxLength: 255 }),
+  ),
 }
