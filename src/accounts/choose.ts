@@ -1,6 +1,6 @@
 /** Finds the one token or project that an operator names: by id, by name, or a token by the start of its id or prefix. */
 import { sha256 } from '../kit/secret.ts'
-import { GatewayError } from '../spec/error.ts'
+import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { Project, Token } from '../spec/token.ts'
 
 /** A shorter prefix is more likely a typing error than a choice. */
@@ -28,7 +28,7 @@ export function chooseToken<T extends MayHaveHash>(tokens: T[], reference: strin
   const fitting = valid.length > 0 ? valid : named.length > 0 ? named : started
   const [one, another] = fitting
   if (one && !another) return one
-  throw new GatewayError('invalid_value', one ? severalFit(fitting) : noneFits(name, tokens), { param: 'token' })
+  throw invalidValue('token', one ? severalFit(fitting) : noneFits(name, tokens))
 }
 
 const startsWith = ({ token_id, prefix }: MayHaveHash, text: string): boolean =>
@@ -55,7 +55,7 @@ export const noToken = (token_id: string) =>
   new GatewayError('object_not_found', `There is no token ${JSON.stringify(token_id.slice(0, 100))}.`)
 
 export const revoked = ({ token_id }: Pick<Token, 'token_id'>, why: 'revoked' | 'expired' = 'revoked') =>
-  new GatewayError('invalid_value', `The token ${token_id} is ${why}; create a new one instead.`, { param: 'token' })
+  invalidValue('token', `The token ${token_id} is ${why}; create a new one instead.`)
 
 /** By its id, else by its name. Throws invalid_value. */
 export function chooseProject<P extends Project>(projects: P[], which: string): P {
@@ -63,7 +63,7 @@ export function chooseProject<P extends Project>(projects: P[], which: string): 
   const named = (): P | undefined => projects.find(({ name }) => name === reference)
   const found = projects.find(({ project_id }) => project_id === reference) ?? named()
   if (found) return found
-  throw new GatewayError('invalid_value', noProjectFits(projects, reference), { param: 'project' })
+  throw invalidValue('project', noProjectFits(projects, reference))
 }
 
 export function noProjectFits(all: readonly Project[], reference: string): string {

@@ -3,7 +3,7 @@
 import type { TokenDefaults } from '../config/schema/account-schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 import type { StoredToken } from '../store/tokens/account-store.ts'
 import { type AccountSettings, readName, readSettings } from './settings.ts'
 
@@ -35,12 +35,11 @@ export function formatOf(secret: string): Pick<StoredToken, 'hash' | 'prefix'> {
 /** Throws invalid_value for a given secret that is not acceptable. The message reveals only its length. */
 export function checkSecret(secret: string): void {
   if (isSecret(secret)) return
-  throw new GatewayError(
-    'invalid_value',
+  throw invalidValue(
+    'secret',
     `A token's secret must have 20 to 512 visible ASCII characters and no spaces; the given one ${
       secret.length < 20 || secret.length > 512 ? `has ${secret.length}` : 'holds something else'
     }.`,
-    { param: 'secret' },
   )
 }
 

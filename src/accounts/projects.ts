@@ -2,7 +2,7 @@
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import { randomAlphanumerics } from '../kit/secret.ts'
 import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 import type { LogContents, Project } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
 import type { AccountPageOptions, ProjectStore, StoredProject } from '../store/tokens/account-store.ts'
@@ -58,7 +58,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
     const reference = which.trim()
     const found = (await store.find(reference)) ?? (await store.findNamed(reference))
     if (found && found.deleted_at === null) return found
-    throw new GatewayError('invalid_value', await noneFits(reference), { param: 'project' })
+    throw invalidValue('project', await noneFits(reference))
   }
 
   const noneFits = async (reference: string) => noProjectFits(await store.list(), reference)
@@ -86,7 +86,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
       draft(by, action, after, { before, after }),
     )
     if (changed === 'name_taken') throw nameTaken()
-    if (changed === 'missing') throw new GatewayError('invalid_value', await noneFits(which), { param: 'project' })
+    if (changed === 'missing') throw invalidValue('project', await noneFits(which))
     onChange()
     return shown(changed)
   }
@@ -170,4 +170,4 @@ function shown({ deleted_at: _, ...project }: StoredProject): Project {
   return project
 }
 
-const nameTaken = () => new GatewayError('invalid_value', 'name: another project has this name.', { param: 'name' })
+const nameTaken = () => invalidValue('name', 'name: another project has this name.')

@@ -4,7 +4,7 @@ import { canonicalNetwork } from '../kit/address.ts'
 import { nearest } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
 import { CALL_FAMILIES } from '../spec/endpoint-family.ts'
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 import { MAX_AMOUNT } from '../spec/price.ts'
 import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type RateLimits } from '../spec/rate-limit.ts'
 import type { Project } from '../spec/token.ts'
@@ -201,5 +201,4 @@ function notOneOf(found: string, allowed: readonly string[]): string {
   return `found ${JSON.stringify(found)}, must be one of ${allowed.join(', ')}${hint}`
 }
 
-const invalid = (param: string, trouble: string) =>
-  new GatewayError('invalid_value', `${param}: ${trouble}.`, { param })
+const invalid = (param: string, trouble: string) => invalidValue(param, `${param}: ${trouble}.`)

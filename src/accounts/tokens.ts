@@ -3,7 +3,7 @@ import type { TokenDefaults } from '../config/schema/account-schema.ts'
 import { unixSeconds } from '../kit/clock.ts'
 import { sha256 } from '../kit/secret.ts'
 import { type AuditOrigin, BY_GATEWAY } from '../spec/audit.ts'
-import { GatewayError } from '../spec/error.ts'
+import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
 import type { StoredToken, TokenPageOptions, TokenStore } from '../store/tokens/account-store.ts'
@@ -187,7 +187,7 @@ export function createTokens(parts: TokensParts): Tokens {
     const project = await projects.find(project_id)
     if (project && project.deleted_at === null) return
     const trouble = `project_id: there is no project ${JSON.stringify(project_id)}.`
-    throw new GatewayError('invalid_value', trouble, { param: 'project_id' })
+    throw invalidValue('project_id', trouble)
   }
 
   return {
@@ -205,7 +205,7 @@ export function createTokens(parts: TokensParts): Tokens {
       const { token, secret } = makeToken(order, { defaults, now: now() })
       await assertProject(order.project_id)
       if (order.secret !== undefined && (await store.findByHash(token.hash))) {
-        throw new GatewayError('invalid_value', 'secret: another token has it already.', { param: 'secret' })
+        throw invalidValue('secret', 'secret: another token has it already.')
       }
       await add(token, by)
       return { token: shown(token), secret }
@@ -262,7 +262,7 @@ export function createTokens(parts: TokensParts): Tokens {
     async rotate(which, { overlap_seconds = 0, by, check = () => {} } = {}) {
       if (!Number.isInteger(overlap_seconds) || overlap_seconds < 0 || overlap_seconds > MAX_OVERLAP_SECONDS) {
         const rule = `must be a whole number of seconds from 0 to ${MAX_OVERLAP_SECONDS}; found ${overlap_seconds}`
-        throw new GatewayError('invalid_value', `overlap_seconds: ${rule}.`, { param: 'overlap_seconds' })
+        throw invalidValue('overlap_seconds', `overlap_seconds: ${rule}.`)
       }
       const secret = newSecret()
       const fields = (present: StoredToken) => {

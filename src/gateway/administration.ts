@@ -28,7 +28,7 @@ import type { Summaries } from '../observe/requests/summaries.ts'
 import { consoleRoutes } from '../site/console-routes.ts'
 import type { AdminCaller } from '../spec/admin.ts'
 import { BY_GATEWAY } from '../spec/audit.ts'
-import { GatewayError } from '../spec/error.ts'
+import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { Store } from '../store/store.ts'
 import type { Metering } from './metering.ts'
 
@@ -88,7 +88,7 @@ function assertNoNul(context: Context): void {
   if (isInPath) throw new GatewayError('object_not_found', 'There is no such object.')
   for (const [param, value] of context.query()) {
     const message = `"${param.replaceAll('\0', '').slice(0, 100)}" contains a NUL character, which is not allowed.`
-    if (`${param}${value}`.includes('\0')) throw new GatewayError('invalid_value', message, { param })
+    if (`${param}${value}`.includes('\0')) throw invalidValue(param, message)
   }
 }
 

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts'
 import { type ConfigSource, createConfigSource, type Proposal } from '../config/edit/source.ts'
 import type { Environment } from '../config/load/environment.ts'
 import type { Clock } from '../kit/clock.ts'
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 import { assertProviders } from './check-providers.ts'
 import { knownVendors } from './known-vendors.ts'
 
@@ -55,9 +55,7 @@ function inThread(request: CheckRequest, clock: Clock): Promise<Proposal> {
   const worker = new Worker(new URL('./proposed-config-worker.ts', import.meta.url))
   worker.unref()
   const { promise, resolve, reject } = Promise.withResolvers<Proposal>()
-  const cancelLimit = clock.after(MAX_MILLISECONDS, () =>
-    reject(new GatewayError('invalid_value', TOO_LONG, { param: 'text' })),
-  )
+  const cancelLimit = clock.after(MAX_MILLISECONDS, () => reject(invalidValue('text', TOO_LONG)))
   worker.once('message', (result: CheckResult) => {
     if ('proposal' in result) resolve(result.proposal)
     else reject('problems' in result ? new ConfigError(result.problems) : new Error(result.failure))

@@ -1,6 +1,6 @@
 /** Converts the parts of a form to the fields of a JSON body: text to numbers and objects, files to data URIs. */
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'
-import { GatewayError } from '../spec/error.ts'
+import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { FormFields } from '../spec/operation.ts'
 import { assertBounded } from './body.ts'
 import type { FormFile, FormPart, Posted } from './multipart.ts'
@@ -37,18 +37,18 @@ const isEmpty = ({ value }: FormPart): boolean =>
   typeof value === 'string' ? value === '' : value.bytes.length === 0 && value.filename === ''
 
 function put(into: Fields, name: string, { value, at }: { value: unknown; at: string }): void {
-  if (name in into) throw refusal(at, `"${at}" occurs in the form more than once.`)
+  if (name in into) throw invalidValue(at, `"${at}" occurs in the form more than once.`)
   into[name] = value
 }
 
 function putDeep(fields: Fields, path: string[], value: unknown): void {
   const at = `${path[0]}[${path.slice(1).join('][')}]`
-  if (path.length > DEEPEST) throw refusal(at, `"${at.slice(0, 100)}" is nested deeper than ${DEEPEST} levels.`)
+  if (path.length > DEEPEST) throw invalidValue(at, `"${at.slice(0, 100)}" is nested deeper than ${DEEPEST} levels.`)
   let into = fields
   for (const step of path.slice(0, -1)) {
     into[step] ??= Object.create(null)
     const next = into[step]
-    if (typeof next !== 'object' || next === null) throw refusal(at, `"${at}" occurs in the form more than once.`)
+    if (typeof next !== 'object' || next === null) throw invalidValue(at, `"${at}" occurs in the form more than once.`)
     into = next as Fields
   }
   put(into, path.at(-1) ?? '', { value, at })
@@ -72,7 +72,7 @@ function objectIn(text: string, at: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw refusal(at, `"${at}" must be a JSON object as text, or fields such as "${at}[name]".`)
+    throw invalidValue(at, `"${at}" must be a JSON object as text, or fields such as "${at}[name]".`)
   }
 }
 
@@ -81,5 +81,3 @@ function dataUri({ bytes, content_type }: FormFile): string {
   const type = sniff(bytes.subarray(0, SNIFF_BYTES)) ?? (content_type || 'application/octet-stream')
   return `data:${type};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')}`
 }
-
-const refusal = (param: string, message: string) => new GatewayError('invalid_value', message, { param })

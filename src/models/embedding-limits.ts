@@ -1,7 +1,7 @@
 /** The limits of one embedding model, as catalogue data. */
 import { rangeText } from '../kit/diagnose.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../spec/embedding-request.ts'
-import { GatewayError } from '../spec/error.ts'
+import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
 export type EmbeddingOrder = {
@@ -71,7 +71,5 @@ function dimensionsOf(
       ? `${values[0]}`
       : `one of ${values.join(', ')}`
     : rangeText(minimum, maximum)
-  throw new GatewayError('invalid_value', `"dimensions" must be ${allowed} for the model "${id}", not ${requested}.`, {
-    param: 'dimensions',
-  })
+  throw invalidValue('dimensions', `"dimensions" must be ${allowed} for the model "${id}", not ${requested}.`)
 }

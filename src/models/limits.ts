@@ -6,7 +6,7 @@ import { diagnose, foundText, rangeText } from '../kit/diagnose.ts'
 import { ChatRequest } from '../protocols/shared/canonical.ts'
 import { refusalOf } from '../protocols/shared/request-error.ts'
 import { EXTRA_FIELDS } from '../spec/chat-request.ts'
-import { GatewayError } from '../spec/error.ts'
+import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { ContentPart } from '../spec/message.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
@@ -77,9 +77,7 @@ function outOfRange({ id }: CatalogueModel, { field, range, value, request }: Ou
   const isRenamed = field === 'max_tokens' && request.max_completion_tokens !== undefined
   const param = isRenamed ? 'max_completion_tokens' : field
   const allowed = rangeText(range.minimum, range.maximum)
-  return new GatewayError('invalid_value', `"${param}" must be ${allowed} for the model "${id}", not ${value}.`, {
-    param,
-  })
+  return invalidValue(param, `"${param}" must be ${allowed} for the model "${id}", not ${value}.`)
 }
 
 function readExtraFields(model: CatalogueModel, fitted: ChatRequest, request: ChatRequest): void {

@@ -1,5 +1,5 @@
 /** Checks the form of a media input: a URL, a data URI or base64. */
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 
 /** A data URI up to its bytes: a type, perhaps with parameters, in base64. */
 const DATA_URI = /^data:([\w.+-]+\/[\w.+-]+)?(;[\w.+-]+=[^;,]*)*;base64,/i
@@ -19,9 +19,8 @@ export function checkMedium(param: string, value: string): void {
     const bytes = head === '' ? value : value.slice(head.length)
     if (bytes.length % 4 === 0 && BASE64.test(bytes)) return
   }
-  throw new GatewayError(
-    'invalid_value',
+  throw invalidValue(
+    param,
     `"${param}" must be an http(s) URL, a data URI such as "data:image/png;base64,...", or base64 without line breaks.`,
-    { param },
   )
 }

@@ -1,6 +1,6 @@
 /** The size and the aspect ratio of a video as its model expects them: `1280x720` becomes a tier and a ratio where the model has tiers. */
 import { pixelsOf } from '../providers/orders/order-fields.ts'
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 import type { CatalogueModel } from './catalogue.ts'
 
 type Shape = { size?: string; aspect_ratio?: string }
@@ -16,10 +16,9 @@ export function shapeOf(model: CatalogueModel, { size, aspect_ratio }: Shape): S
   }
   const shape = size === undefined ? ofDefaultSize(model, aspect_ratio) : ofSize(model, { size, aspect_ratio })
   if (shape.aspect_ratio !== undefined && aspect_ratio !== undefined && shape.aspect_ratio !== aspect_ratio) {
-    throw new GatewayError(
-      'invalid_value',
+    throw invalidValue(
+      'size',
       `"size" ${shown(size ?? shape.size ?? '')} is ${shape.aspect_ratio}, but "aspect_ratio" is ${aspect_ratio}. Send one of them, or two that agree.`,
-      { param: 'size' },
     )
   }
   const ratio = shape.aspect_ratio ?? aspect_ratio ?? defaultRatio(model)
@@ -51,10 +50,9 @@ function ofDefaultSize(model: CatalogueModel, aspect_ratio: string | undefined):
   if (aspect_ratio === undefined) return withRatioOf(model, { size: first, aspect_ratio })
   const fitting = candidates.find((size) => !isPixels(size) || agree(size, aspect_ratio))
   if (fitting !== undefined) return { size: fitting }
-  throw new GatewayError(
-    'invalid_value',
+  throw invalidValue(
+    'aspect_ratio',
     `The model "${model.id}" has no size with the "aspect_ratio" ${shown(aspect_ratio)}; its sizes are ${values.join(', ')}.`,
-    { param: 'aspect_ratio' },
   )
 }
 
@@ -106,5 +104,4 @@ const oneOf = (values: string[]): string => (values.length === 1 ? `"${values[0]
 const quoted = (values: string[]): string => values.map((value) => `"${value}"`).join(', ')
 const shown = (text: string): string => (text.length <= 40 ? JSON.stringify(text) : 'a long string')
 
-const refusal = (param: string, must: string) =>
-  new GatewayError('invalid_value', `"${param}" must be ${must}.`, { param })
+const refusal = (param: string, must: string) => invalidValue(param, `"${param}" must be ${must}.`)

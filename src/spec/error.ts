@@ -190,6 +190,9 @@ export class GatewayError extends Error {
   }
 }
 
+/** `param`: the parameter of the request that has this value. */
+export const invalidValue = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
+
 export const ErrorBody = titled('Error', {
   error: Type.Object({
     message: Type.String(),

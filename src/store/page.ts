@@ -1,6 +1,6 @@
 /** Pages of rows in an order that does not change: where the next one starts. */
 import { sql } from 'kysely'
-import { GatewayError } from '../spec/error.ts'
+import { invalidValue } from '../spec/error.ts'
 
 /** A page of rows, and where the next one starts; undefined: this is the last. */
 export type StorePage<Row> = { rows: Row[]; next: string[] | undefined }
@@ -21,11 +21,5 @@ export const beyond = ([number, id]: [string, string], comparison: '<' | '>', af
 /** A number of the place where a page starts. Throws invalid_value for another text, since it comes from the client. */
 export function placeNumber(text: string | undefined): number {
   if (text !== undefined && /^\d{1,15}$/.test(text)) return Number(text)
-  throw new GatewayError(
-    'invalid_value',
-    '"cursor" must be the next_cursor of the page before, with the same filters.',
-    {
-      param: 'cursor',
-    },
-  )
+  throw invalidValue('cursor', '"cursor" must be the next_cursor of the page before, with the same filters.')
 }

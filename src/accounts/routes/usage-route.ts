@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, text, titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerStore, UsageSum } from '../../store/ledger/ledger-store.ts'
@@ -49,7 +49,7 @@ export function usageRoutes({ ledger, clock }: UsageRouteParts): Route[] {
     const given = context.query()
     const to = readTime(given, 'to') ?? tomorrow
     const from = readTime(given, 'from') ?? Math.max(0, tomorrow - DEFAULT_DAYS * DAY_SECONDS)
-    if (from >= to) throw new GatewayError('invalid_value', '"from" must be before "to".', { param: 'from' })
+    if (from >= to) throw invalidValue('from', '"from" must be before "to".')
     const by = readBy(given)
     const found = await ledger.usage({ by, from, to, token_id: context.caller.token_id })
     return Response.json({
@@ -114,7 +114,7 @@ export function readTime(query: URLSearchParams, param: 'from' | 'to' | 'start' 
   if (/^\d{1,11}$/.test(text)) return Number(text)
   const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) / 1000 : Number.NaN
   if (!Number.isNaN(at)) return at + (param === 'to' || param === 'end' ? DAY_SECONDS : 0)
-  throw new GatewayError('invalid_value', `"${param}" must be a date such as 2026-01-31, or unix seconds.`, { param })
+  throw invalidValue(param, `"${param}" must be a date such as 2026-01-31, or unix seconds.`)
 }
 
 function readBy(query: URLSearchParams): By[] {
@@ -122,10 +122,6 @@ function readBy(query: URLSearchParams): By[] {
   return [...new Set(names)].map((name) => {
     const known = BY.find((one) => one === name)
     if (known) return known
-    throw new GatewayError(
-      'invalid_value',
-      `"by" may contain model and day, not ${JSON.stringify(name.slice(0, 40))}.`,
-      { param: 'by' },
-    )
+    throw invalidValue('by', `"by" may contain model and day, not ${JSON.stringify(name.slice(0, 40))}.`)
   })
 }

@@ -8,7 +8,7 @@ import type { Log } from '../../kit/log.ts'
 import { isSameText, randomAlphanumerics, sha256 } from '../../kit/secret.ts'
 import { type AdminCaller, type AdminRole, type AdminToken, isProjectRole, PROJECT_ROLES } from '../../spec/admin.ts'
 import { type AuditOrigin, BY_GATEWAY } from '../../spec/audit.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { AdminTokenStore, StoredAdminToken } from '../../store/admin/admin-store.ts'
 import type { StorePage } from '../../store/page.ts'
 import type { ProjectStore } from '../../store/tokens/account-store.ts'
@@ -215,5 +215,4 @@ function shown({ hash: _, ...token }: StoredAdminToken): AdminToken {
   return token
 }
 
-const invalid = (param: string, trouble: string) =>
-  new GatewayError('invalid_value', `${param}: ${trouble}.`, { param })
+const invalid = (param: string, trouble: string) => invalidValue(param, `${param}: ${trouble}.`)

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from '../../store/admin/alert-store.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -112,5 +112,5 @@ export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
 function readState(text: string | null): (typeof STATES)[number] | undefined {
   const state = STATES.find((one) => one === text)
   if (state !== undefined || text === null) return state
-  throw new GatewayError('invalid_value', `"state" must be ${STATES.join(' or ')}.`, { param: 'state' })
+  throw invalidValue('state', `"state" must be ${STATES.join(' or ')}.`)
 }

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { AuditRow } from '../../spec/audit.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch } from './edit.ts'
@@ -102,7 +102,7 @@ function readTime(query: URLSearchParams, param: 'from' | 'to'): number | undefi
   const text = query.get(param)
   if (text === null) return undefined
   if (/^\d{1,11}$/.test(text)) return Number(text) * 1000
-  throw new GatewayError('invalid_value', `"${param}" must be a time in unix seconds.`, { param })
+  throw invalidValue(param, `"${param}" must be a time in unix seconds.`)
 }
 
 type Defined<T> = { [key in keyof T]?: Exclude<T[key], undefined> }

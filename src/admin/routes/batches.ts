@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { BATCH_STATUSES, type Batch, type BatchStatus, type BatchStore } from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
@@ -171,6 +171,6 @@ function readStatuses(text: string): BatchStatus[] {
     const status = BATCH_STATUSES.find((one) => one === name.trim())
     if (status !== undefined) return [status]
     const rule = `"status" may contain ${BATCH_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(name.slice(0, 40))}.`
-    throw new GatewayError('invalid_value', rule, { param: 'status' })
+    throw invalidValue('status', rule)
   })
 }

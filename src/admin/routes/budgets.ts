@@ -7,7 +7,7 @@ import { createFindOwner } from '../../calls/budgets/budget-owners.ts'
 import { creditOf, isCredit } from '../../calls/budgets/credit.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, parameter, text, titled } from '../../spec/fields.ts'
 import { fromNano, MAX_AMOUNT } from '../../spec/price.ts'
 import { type BudgetListing, type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
@@ -122,7 +122,7 @@ export function adminBudgetRoutes({
 
   async function credit(context: Context): Promise<Response> {
     const { amount, token_id, project_id, note } = await readCredit(context)
-    if (!isCredit(amount)) throw new GatewayError('invalid_value', '"amount" must not be 0.', { param: 'amount' })
+    if (!isCredit(amount)) throw invalidValue('amount', '"amount" must not be 0.')
     if ((token_id === undefined) === (project_id === undefined)) {
       throw new GatewayError('invalid_value', 'Exactly one of "token_id" and "project_id" is needed.')
     }

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { ResponseCache } from '../../calls/cache/response-cache.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
@@ -45,7 +45,7 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
   async function purge(context: Context): Promise<Response> {
     const { model, project_id } = await readPurge(context)
     if (model !== undefined && project_id !== undefined)
-      throw new GatewayError('invalid_value', 'Give "model" or "project_id", not both.', { param: 'project_id' })
+      throw invalidValue('project_id', 'Give "model" or "project_id", not both.')
     if (model !== undefined && !isModel(model)) throw noSuch('model', model)
     const { entries = null } = await cache.purge(model ?? project_id, {
       ...originOf(context),

@@ -3,7 +3,7 @@ import { ConfigError, problemText } from '../../config/check/problem.ts'
 import type { ConfigSource, Proposal } from '../../config/edit/source.ts'
 import { readTextFile } from '../../config/load/load.ts'
 import type { Context } from '../../http/context.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { Audit } from '../audit/audit.ts'
 import { type ConfigHistory, versionOf } from '../config-history.ts'
 import { originOf } from './edit.ts'
@@ -60,5 +60,5 @@ export async function withProblems<Result>(make: () => Result | Promise<Result>)
 
 function invalidText({ problems }: ConfigError): GatewayError {
   const shown = problems.slice(0, MOST_PROBLEMS).map((problem) => problemText({ ...problem, file: 'text' }))
-  return new GatewayError('invalid_value', `The configuration is not valid: ${shown.join('; ')}`, { param: 'text' })
+  return invalidValue('text', `The configuration is not valid: ${shown.join('; ')}`)
 }

@@ -5,7 +5,7 @@ import type { Config } from '../../config/config.ts'
 import type { ConfigSource } from '../../config/edit/source.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, parameter, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, masking, presentText } from '../config-history.ts'
 import { type ApplyParts, configApply, withProblems } from './config-apply.ts'
@@ -99,7 +99,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
     try {
       return masking().unmaskText(text, present.masked ?? { text: '', values: [] })
     } catch (error) {
-      throw new GatewayError('invalid_value', `text: ${(error as Error).message}.`, { param: 'text' })
+      throw invalidValue('text', `text: ${(error as Error).message}.`)
     }
   }
 
@@ -136,9 +136,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
     const { text } = await readEdited(context)
     const { masked, version } = presentText(source.path)
     if (!masking().maskText(text)) {
-      throw new GatewayError('invalid_value', 'The text is not valid YAML: its masks cannot be read.', {
-        param: 'text',
-      })
+      throw invalidValue('text', 'The text is not valid YAML: its masks cannot be read.')
     }
     const renumbered = masking().renumberMasks(text, masked?.values ?? [])
     return Response.json({ file: source.path, text: renumbered, version })

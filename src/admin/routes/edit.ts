@@ -3,7 +3,7 @@ import type { Context } from '../../http/context.ts'
 import { isRecord } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { AuditOrigin } from '../../spec/audit.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { parameter } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 
@@ -42,7 +42,7 @@ export function assertGuards({ guards = [] }: { guards?: readonly string[] }, kn
   if (index < 0) return
   const list = known.length === 0 ? 'there are none' : `known: ${known.join(', ')}`
   const message = `guards[${index}]: found ${JSON.stringify(guards[index]?.slice(0, 100))}, which is not a guard; ${list}.`
-  throw new GatewayError('invalid_value', message, { param: `guards[${index}]` })
+  throw invalidValue(`guards[${index}]`, message)
 }
 
 const stable = (value: Record<string, unknown>, volatile: string[]) =>

@@ -6,7 +6,7 @@ import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { LiveEvents } from '../../observe/requests/live-events.ts'
 import { LIVE_EVENT_TYPES, type LiveEvent, readPlace } from '../../observe/requests/live-followers.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { parameter, titled } from '../../spec/fields.ts'
 import { adminRoute } from './route.ts'
 
@@ -101,7 +101,7 @@ function readNewest(text: string | null): number | undefined {
   if (text === null) return undefined
   const newest = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (newest >= 1 && newest <= MAX_NEWEST) return newest
-  throw new GatewayError('invalid_value', `"newest" must be an integer from 1 to ${MAX_NEWEST}.`, { param: 'newest' })
+  throw invalidValue('newest', `"newest" must be an integer from 1 to ${MAX_NEWEST}.`)
 }
 
 function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[number][] {
@@ -110,6 +110,6 @@ function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[numb
     const known = LIVE_EVENT_TYPES.find((type) => type === given.trim())
     if (known) return known
     const rule = `"types" must be a list of ${LIVE_EVENT_TYPES.join(', ')}, separated by commas.`
-    throw new GatewayError('invalid_value', rule, { param: 'types' })
+    throw invalidValue('types', rule)
   })
 }

@@ -4,7 +4,7 @@ import type { Files } from '../../families/files/files.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
@@ -125,5 +125,5 @@ function readPurpose(text: string | null) {
   const purpose = STORED_PURPOSES.find((one) => one === text)
   if (purpose !== undefined || text === null) return purpose
   const message = `"purpose" must be one of ${STORED_PURPOSES.join(', ')}.`
-  throw new GatewayError('invalid_value', message, { param: 'purpose' })
+  throw invalidValue('purpose', message)
 }

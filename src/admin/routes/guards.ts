@@ -8,7 +8,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, list, oneOf, orNull, text, titled } from '../../spec/fields.ts'
 import { OPERATOR } from '../explain-request.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
@@ -96,7 +96,7 @@ export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: Gu
     if (unknown !== undefined) {
       const known = all.length === 0 ? 'there are none' : `known: ${all.map(({ name }) => name).join(', ')}`
       const message = `There is no guard ${JSON.stringify(unknown.slice(0, 100))}; ${known}.`
-      throw new GatewayError('invalid_value', message, { param: 'guards' })
+      throw invalidValue('guards', message)
     }
     const family = model === undefined ? undefined : catalogue.find(model, OPERATOR).supported_endpoint_types[0]
     const ofModel = family && plans.of(OPERATOR, model, family).guards?.guards.map(({ name }) => name)

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
@@ -50,10 +50,10 @@ export function ledgerRoutes({ ledger, clock }: LedgerRouteParts): Route[] {
     const tomorrow = (Math.floor(unixSeconds(clock) / DAY) + 1) * DAY
     const to = readTime(query, 'to') ?? tomorrow
     const from = readTime(query, 'from') ?? Math.max(0, to - DEFAULT_DAYS * DAY)
-    if (from >= to) throw new GatewayError('invalid_value', '"from" must be before "to".', { param: 'from' })
+    if (from >= to) throw invalidValue('from', '"from" must be before "to".')
     if (to - from > MOST_DAYS * DAY) {
       const message = `The range has more than ${MOST_DAYS} days: ask for less, or run gatehouse ledger reconcile.`
-      throw new GatewayError('invalid_value', message, { param: 'from' })
+      throw invalidValue('from', message)
     }
     if (isRunning) {
       const message = 'The ledger is being checked already; try again.'

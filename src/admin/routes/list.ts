@@ -1,6 +1,6 @@
 /** Pages of the admin API's lists: `limit` and an opaque `cursor`; answers `{data, next_cursor}`. */
 import Type, { type TSchema } from 'typebox'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AccountFilter } from '../../store/tokens/account-store.ts'
@@ -12,8 +12,6 @@ const MAX_TEXT = 200
 /** `after`: the values that `listAnswer` was given as the start of this page. */
 type ListPage = { limit: number; after?: string[] }
 
-const invalid = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
-
 /** Throws invalid_value. */
 export function readPage(query: URLSearchParams): ListPage {
   const [limit, cursor] = [query.get('limit'), query.get('cursor')]
@@ -23,7 +21,7 @@ export function readPage(query: URLSearchParams): ListPage {
 function readLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw invalid('limit', `"limit" must be an integer from 1 to ${MAX_LIMIT}.`)
+  throw invalidValue('limit', `"limit" must be an integer from 1 to ${MAX_LIMIT}.`)
 }
 
 function readCursor(text: string): string[] {
@@ -35,7 +33,7 @@ function readCursor(text: string): string[] {
   } catch {
     // not a cursor
   }
-  throw invalid('cursor', '"cursor" must be the next_cursor of the page before, with the same filters.')
+  throw invalidValue('cursor', '"cursor" must be the next_cursor of the page before, with the same filters.')
 }
 
 /** `next`: where the next page starts; undefined: this is the last. */
@@ -76,7 +74,7 @@ export const listSchema = (item: TSchema, title: string, more: Record<string, TS
 export function readText(query: URLSearchParams): string {
   const text = query.get('q') ?? ''
   if (text.length <= MAX_TEXT && !text.includes('\0')) return text
-  throw invalid('q', `"q" must be at most ${MAX_TEXT} characters, without a null character.`)
+  throw invalidValue('q', `"q" must be at most ${MAX_TEXT} characters, without a null character.`)
 }
 
 export const textParameter = (description: string): Parameter =>
@@ -86,9 +84,9 @@ export const textParameter = (description: string): Parameter =>
 export function readAccountFilter(query: URLSearchParams): AccountFilter {
   const [text, active, order] = [readText(query), query.get('active'), query.get('order')]
   if (active !== null && active !== 'true' && active !== 'false')
-    throw invalid('active', '"active" must be "true" or "false".')
+    throw invalidValue('active', '"active" must be "true" or "false".')
   if (order !== null && order !== 'newest' && order !== 'oldest')
-    throw invalid('order', '"order" must be "newest" or "oldest".')
+    throw invalidValue('order', '"order" must be "newest" or "oldest".')
   return {
     ...(text !== '' && { text }),
     ...(active !== null && { is_active: active === 'true' }),

@@ -6,7 +6,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { assertSameOrigin, setCookie } from '../../http/session-cookie.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { ADMIN_ROLES, AdminSession } from '../../spec/admin.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, integer, text, titled } from '../../spec/fields.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { assertNoMoreThan } from '../access/rights.ts'
@@ -60,9 +60,7 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
     assertSameOrigin(context.request, hostsOf(context))
     const { link, token } = await readLogin(context)
     if ((link === undefined) === (token === undefined)) {
-      throw new GatewayError('invalid_value', 'A login needs either "link" or "token", and not both.', {
-        param: 'link',
-      })
+      throw invalidValue('link', 'A login needs either "link" or "token", and not both.')
     }
     const { address, request_id } = context
     const browser = { address, request_id, user_agent: context.header('user-agent') ?? '' }
@@ -83,8 +81,7 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
 
   async function createLink(context: Context): Promise<Response> {
     const { name, role, project_id = context.admin.project_id, valid_seconds } = await readLinkOrder(context)
-    if (CONTROL.test(name))
-      throw new GatewayError('invalid_value', 'name: must not hold control characters.', { param: 'name' })
+    if (CONTROL.test(name)) throw invalidValue('name', 'name: must not hold control characters.')
     assertNoMoreThan(context.admin, role)
     const own = context.admin.project_id
     if (own !== undefined && project_id !== own) throw noSuch('project', project_id)

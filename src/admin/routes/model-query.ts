@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import { isEnding, statusAt } from '../../models/lifecycle.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import { readText, textParameter } from './list.ts'
@@ -77,7 +77,7 @@ function readSome(param: string, query: URLSearchParams, known: readonly string[
   const other = values?.find((value) => !known.includes(value))
   if (other === undefined) return values
   const text = `"${param}" is "${other.slice(0, 50)}"; it must be one of ${known.join(', ')}.`
-  throw new GatewayError('invalid_value', text, { param })
+  throw invalidValue(param, text)
 }
 
 /** The value by which it is placed, and its id. */

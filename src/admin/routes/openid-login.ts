@@ -4,7 +4,7 @@ import type { ServerSettings } from '../../config/config.ts'
 import { adminBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { loginCookie, setCookie, setLoginCookie } from '../../http/session-cookie.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { parameter, titled } from '../../spec/fields.ts'
 import { LOGIN_SECONDS, LoginRefused, localPath, type OidcLogin } from '../access/oidc.ts'
 import type { AdminSessions } from '../access/sessions.ts'
@@ -41,9 +41,7 @@ export function oidcRoutes({ oidc, sessions, audit, refuseSecret, settings }: Oi
     const asked = context.query().get('return_to')
     const return_to = asked === null ? '' : localPath(asked)
     if (return_to === undefined) {
-      throw new GatewayError('invalid_value', 'return_to must be a path of this gateway below /admin/ or /console.', {
-        param: 'return_to',
-      })
+      throw invalidValue('return_to', 'return_to must be a path of this gateway below /admin/ or /console.')
     }
     const { location, cookie } = await oidc.begin({
       redirect_uri: `${addressOf(context)}${PATH}/callback`,

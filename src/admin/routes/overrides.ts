@@ -6,7 +6,7 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Supply } from '../../models/supply.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { Override } from '../../store/admin/override-store.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf, present } from './edit.ts'
@@ -90,9 +90,10 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
     const isReset = Object.values(requested).every((value) => value === null)
     if (!isReset && !isConfigured(named)) throw noSuch(named.kind, named.name)
     if (named.kind === 'model' && (requested.weight ?? requested.state ?? 'disabled') !== 'disabled') {
-      throw new GatewayError('invalid_value', 'Of a model only "state": "disabled" can be set, or null.', {
-        param: typeof requested.weight === 'number' ? 'weight' : 'state',
-      })
+      throw invalidValue(
+        typeof requested.weight === 'number' ? 'weight' : 'state',
+        'Of a model only "state": "disabled" can be set, or null.',
+      )
     }
     const { after } = await apply(context, named, requested)
     return objectAnswer(context, after ?? unset(named))

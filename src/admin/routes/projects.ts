@@ -2,7 +2,7 @@
 import type { Projects } from '../../accounts/projects.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
 import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, objectAnswer, originOf, present } from './edit.ts'
 import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
@@ -48,7 +48,7 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
 
   function assertContents({ log_contents }: ProjectChange): void {
     const problem = log_contents === 'on' || log_contents === 'header' ? contentsProblem() : undefined
-    if (problem) throw new GatewayError('invalid_value', problem, { param: 'log_contents' })
+    if (problem) throw invalidValue('log_contents', problem)
   }
 
   async function create(context: Context): Promise<Response> {

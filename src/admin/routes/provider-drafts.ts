@@ -13,7 +13,7 @@ import type { ProviderReport } from '../../providers/ask-provider.ts'
 import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, flag, list, orNull, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
@@ -129,7 +129,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
   async function read(context: Context) {
     const given = await readDraft(context)
     if ((given.settings === undefined) === (given.new_key === undefined)) {
-      throw new GatewayError('invalid_value', 'A draft has either "settings" or "new_key".', { param: 'settings' })
+      throw invalidValue('settings', 'A draft has either "settings" or "new_key".')
     }
     const present = configFile() === undefined ? undefined : readTextFile(source.path)
     const version = versionOf(present)
@@ -258,7 +258,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
 function assertShort(characters: number): void {
   if (characters <= MAX_TEXT) return
   const problem = `The configuration would have more than the ${MAX_TEXT} characters that the admin API accepts: add fewer models, or change the file itself.`
-  throw new GatewayError('invalid_value', problem, { param: 'models' })
+  throw invalidValue('models', problem)
 }
 
 const NO_FILE =

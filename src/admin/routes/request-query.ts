@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context } from '../../http/context.ts'
 import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { parameter } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { RequestFilter } from '../../store/requests/request-row.ts'
@@ -34,7 +34,7 @@ function conditionsOf(query: URLSearchParams): RequestFilter {
   return readRequestFilter(
     (name) => query.get(name)?.replaceAll('\0', '') ?? undefined,
     (param, rule) => {
-      throw new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+      throw invalidValue(param, `"${param}" ${rule}.`)
     },
   )
 }
@@ -44,8 +44,7 @@ function readTimes(query: URLSearchParams): RequestFilter {
   for (const param of ['from', 'to'] as const) {
     const given = query.get(param)
     if (given === null) continue
-    if (!/^\d{1,11}$/.test(given))
-      throw new GatewayError('invalid_value', `"${param}" must be unix seconds.`, { param })
+    if (!/^\d{1,11}$/.test(given)) throw invalidValue(param, `"${param}" must be unix seconds.`)
     filter[`${param}_ms`] = Number(given) * 1000
   }
   return filter

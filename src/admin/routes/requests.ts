@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import type { RequestView } from '../../observe/requests/request-view.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
@@ -221,5 +221,5 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
 function readPosition([at = '', id = '']: string[]) {
   const [at_ms, row_id] = [Number(at), Number(id)]
   if (Number.isSafeInteger(at_ms) && Number.isSafeInteger(row_id)) return { at_ms, row_id }
-  throw new GatewayError('invalid_value', '"cursor" must be the next_cursor of the page before.', { param: 'cursor' })
+  throw invalidValue('cursor', '"cursor" must be the next_cursor of the page before.')
 }

@@ -5,7 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { endUserName } from '../../kit/end-user-name.ts'
 import { noSummary, SUMMARY_ORDERS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
 import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
@@ -71,8 +71,6 @@ const Summary = titled('Summary', {
   other: Type.Boolean({ description: 'Whether the last series is that of all other keys. By tag there is none.' }),
   total: Type.Object(sums, { description: 'Of all calls that match the filters.' }),
 })
-
-const invalid = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
 
 export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRouteParts): Route[] {
   async function summary(context: Context): Promise<Response> {
@@ -148,18 +146,18 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
 function readQuery(query: URLSearchParams, now: number): SummaryQuery {
   const to = timeOf(query, ['end', 'to']) ?? now
   const from = timeOf(query, ['start', 'from']) ?? Math.max(0, to - DAY)
-  if (from >= to) throw invalid('start', '"start" must be before "end".')
+  if (from >= to) throw invalidValue('start', '"start" must be before "end".')
   const length = to - from
   const usual = length <= DAY / 4 ? 'minute' : length <= 8 * DAY ? 'hour' : 'day'
   const step = oneOf(query, 'step', STEPS) ?? usual
   if (length / SUM_STEPS[step] > MAX_POINTS)
-    throw invalid('step', `More than ${MAX_POINTS} steps: ask for a longer step or a shorter time.`)
+    throw invalidValue('step', `More than ${MAX_POINTS} steps: ask for a longer step or a shorter time.`)
   const filter: SummaryQuery['filter'] = {}
   for (const name of SUM_DIMENSIONS) {
     const value = query.get(name)
     if (value === null) continue
     if (value === '' || (value.length > MAX_CHARACTERS && name !== 'user'))
-      throw invalid(name, `"${name}" must have 1 to ${MAX_CHARACTERS} characters.`)
+      throw invalidValue(name, `"${name}" must have 1 to ${MAX_CHARACTERS} characters.`)
     filter[name] = name === 'user' ? (endUserName(value) ?? value) : value
   }
   return {
@@ -176,7 +174,7 @@ function readQuery(query: URLSearchParams, now: number): SummaryQuery {
 
 /** Both names are those of other lists. */
 function timeOf(query: URLSearchParams, [name, other]: readonly ['start', 'from'] | readonly ['end', 'to']) {
-  if (query.has(name) && query.has(other)) throw invalid(name, `"${name}" and "${other}" are the same: give one.`)
+  if (query.has(name) && query.has(other)) throw invalidValue(name, `"${name}" and "${other}" are the same: give one.`)
   return readTime(query, query.has(name) ? name : other)
 }
 
@@ -189,12 +187,12 @@ function oneOf<const Value extends string>(
   if (given === null) return undefined
   const known = values.find((value) => value === given)
   if (known) return known
-  throw invalid(param, `"${param}" must be one of ${values.join(', ')}.`)
+  throw invalidValue(param, `"${param}" must be one of ${values.join(', ')}.`)
 }
 
 function readLimit(given: string | null): number {
   if (given === null) return DEFAULT_SERIES
   const limit = /^\d{1,2}$/.test(given) ? Number(given) : 0
   if (limit >= 1 && limit <= MAX_SERIES) return limit
-  throw invalid('limit', `"limit" must be an integer from 1 to ${MAX_SERIES}.`)
+  throw invalidValue('limit', `"limit" must be an integer from 1 to ${MAX_SERIES}.`)
 }

@@ -6,7 +6,7 @@ import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/chec
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, integer, orNull, parameter, titled } from '../../spec/fields.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
@@ -192,12 +192,12 @@ function readStatuses(text: string): TaskStatus[] {
   const { statuses, unknown } = readTaskStatuses(text)
   if (unknown === undefined) return statuses
   const rule = `"status" may contain ${TASK_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(unknown.slice(0, 40))}.`
-  throw new GatewayError('invalid_value', rule, { param: 'status' })
+  throw invalidValue('status', rule)
 }
 
 function readKind(kind: string): EndpointFamily[] {
   const families = Object.hasOwn(FAMILIES_OF, kind) ? FAMILIES_OF[kind] : undefined
   if (families) return [...families]
   const rule = `"kind" must be one of ${KINDS.join(', ')}, not ${JSON.stringify(kind.slice(0, 40))}.`
-  throw new GatewayError('invalid_value', rule, { param: 'kind' })
+  throw invalidValue('kind', rule)
 }

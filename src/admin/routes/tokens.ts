@@ -5,7 +5,7 @@ import { type LimitsRouteParts, limitsOf, TokenLimits } from '../../accounts/rou
 import type { Tokens } from '../../accounts/tokens.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, integer, parameter, titled } from '../../spec/fields.ts'
 import { Token, TokenChange, TokenOrder } from '../../spec/token.ts'
 import {
@@ -74,9 +74,7 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
     if (admin.project_id !== undefined && project_id !== admin.project_id) throw noSuch('project', project_id ?? 'null')
     if (project_id !== null && !(await projects.find(project_id))) {
       const param = 'project_id'
-      throw new GatewayError('invalid_value', `project_id: there is no project ${JSON.stringify(project_id)}.`, {
-        param,
-      })
+      throw invalidValue(param, `project_id: there is no project ${JSON.stringify(project_id)}.`)
     }
   }
 

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { integer, parameter, text, titled } from '../../spec/fields.ts'
 import { nanoText } from '../../spec/price.ts'
 import {
@@ -63,11 +63,11 @@ export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRo
     const tomorrow = (Math.floor(unixSeconds(clock) / DAY) + 1) * DAY
     const to = readTime(query, 'to') ?? tomorrow
     const from = readTime(query, 'from') ?? Math.max(0, tomorrow - DEFAULT_DAYS * DAY)
-    if (from >= to) throw new GatewayError('invalid_value', '"from" must be before "to".', { param: 'from' })
+    if (from >= to) throw invalidValue('from', '"from" must be before "to".')
     const by = readBy(query)
     const format = query.get('format') ?? 'json'
     if (format !== 'json' && format !== 'csv') {
-      throw new GatewayError('invalid_value', '"format" must be json or csv.', { param: 'format' })
+      throw invalidValue('format', '"format" must be json or csv.')
     }
     const own = context.admin.project_id ?? query.get('project_id') ?? undefined
     const token_id = query.get('token_id') ?? undefined
@@ -81,7 +81,7 @@ export function adminUsageRoutes({ ledger, max_rows = MAX_ROWS, clock }: UsageRo
     })
     if (rows.length > max_rows) {
       const message = `More than ${max_rows} rows: group by less, or ask for a shorter time.`
-      throw new GatewayError('invalid_value', message, { param: 'by' })
+      throw invalidValue('by', message)
     }
     const currency = ledger.currency()
     const data = rows.map((row) => rowOf(row, by, currency)).sort(inOrder)
@@ -155,6 +155,6 @@ function readBy(query: URLSearchParams): UsageDimension[] {
     const known = USAGE_DIMENSIONS.find((one) => one === name)
     if (known) return known
     const rule = `"by" may contain ${USAGE_DIMENSIONS.join(', ')}, not ${JSON.stringify(name.slice(0, 40))}.`
-    throw new GatewayError('invalid_value', rule, { param: 'by' })
+    throw invalidValue('by', rule)
   })
 }

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { WebhookDelivery, WebhookState } from '../../store/tasks/webhook-row.ts'
@@ -133,5 +133,5 @@ function view({ callback_id, due_ms, delivered_at, ended_ms, tries, url, ...webh
 function readState(text: string | null): WebhookState | undefined {
   const state = STATES.find((one) => one === text)
   if (state !== undefined || text === null) return state
-  throw new GatewayError('invalid_value', `"state" must be ${STATES.join(', ')}.`, { param: 'state' })
+  throw invalidValue('state', `"state" must be ${STATES.join(', ')}.`)
 }

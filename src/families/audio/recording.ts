@@ -3,7 +3,7 @@ import { formName } from '../../kit/form-name.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import { SNIFF_BYTES, sniff } from '../../kit/sniff.ts'
 import type { Recording } from '../../providers/audio.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 
 /** Around the body of a request: the fields of most requests fit into it, so that the audio is in memory once. */
 export const FORM_MARGIN = 32 * 1024
@@ -61,4 +61,4 @@ function framed(bytes: Uint8Array<ArrayBuffer>, before: Buffer, after: Buffer): 
   return whole
 }
 
-const refused = (what: string) => new GatewayError('invalid_value', `"file" ${what}.`, { param: 'file' })
+const refused = (what: string) => invalidValue('file', `"file" ${what}.`)

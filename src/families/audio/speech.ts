@@ -9,7 +9,7 @@ import { isPricedByTokens } from '../../models/prices.ts'
 import type { SpeechCall, SpeechPart } from '../../providers/audio.ts'
 import type { Target } from '../../providers/provider.ts'
 import type { SpeechFormat, SpeechRequest } from '../../spec/audio-request.ts'
-import { errorBody, GatewayError } from '../../spec/error.ts'
+import { errorBody, GatewayError, invalidValue } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
 import { awaitFirst } from '../shared/await-first.ts'
 import { bytesASecond } from './duration.ts'
@@ -133,7 +133,7 @@ type Choice = { param: string; value: string; known: readonly string[] | undefin
 function refuseOther({ id }: CatalogueModel, { param, value, known }: Choice): void {
   if (known === undefined || known.includes(value)) return
   const message = `"${param}" of the model "${id}" must be one of ${known.join(', ')}.`
-  throw new GatewayError('invalid_value', message, { param })
+  throw invalidValue(param, message)
 }
 
 /** The audio alone; what the provider counts goes to the meter. */

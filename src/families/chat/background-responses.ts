@@ -9,7 +9,7 @@ import { jsonSize } from '../../kit/json-size.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import { applyChatLimits } from '../../models/limits.ts'
 import { createResponsesEncoder } from '../../protocols/responses/client/response.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { JsonObject } from '../../spec/task.ts'
 import type { ResponseRun } from '../../store/responses/response-store.ts'
 import { generateResponse, type RunParts } from './background-run.ts'
@@ -150,9 +150,7 @@ export function createBackground(given: BackgroundParts): Background {
         )
       }
       if (clientRequest.store === false) {
-        throw new GatewayError('invalid_value', '"store" must not be false with "background": true.', {
-          param: 'store',
-        })
+        throw invalidValue('store', '"store" must not be false with "background": true.')
       }
       const { model, requested, work, answer } = await pipeline.run(acceptance, call, {
         clientRequest,
@@ -173,10 +171,9 @@ export function createBackground(given: BackgroundParts): Background {
     async cancel(response_id, token_id) {
       const { response } = await storedResponses.find(response_id, token_id)
       if (response.background !== true) {
-        throw new GatewayError(
-          'invalid_value',
+        throw invalidValue(
+          'response_id',
           '"response_id" must be of a response that was created with "background": true.',
-          { param: 'response_id' },
         )
       }
       if (response.status !== 'queued' && response.status !== 'in_progress') return response

@@ -12,7 +12,7 @@ import {
   type StoreResponse,
 } from '../../protocols/responses/client/items.ts'
 import type { InputItem } from '../../protocols/responses/client/schema.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { Json, JsonObject } from '../../spec/task.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { StoredResponse } from '../../store/responses/response-row.ts'
@@ -216,9 +216,7 @@ const tooLong = (param: 'previous_response_id' | 'input') =>
   )
 
 const notEnded = (response_id: string) =>
-  new GatewayError('invalid_value', `Previous response with id '${response_id.slice(0, 80)}' has not ended yet.`, {
-    param: 'previous_response_id',
-  })
+  invalidValue('previous_response_id', `Previous response with id '${response_id.slice(0, 80)}' has not ended yet.`)
 
 const previousNotFound = (response_id: string) =>
   new GatewayError(

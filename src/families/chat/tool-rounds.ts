@@ -26,7 +26,7 @@ import { createResponsesEncoder } from '../../protocols/responses/client/respons
 import type { InputItem, ResponsesRequest } from '../../protocols/responses/client/schema.ts'
 import type { ChatRequest } from '../../protocols/shared/canonical.ts'
 import type { ResponseEncoder } from '../../protocols/shared/protocol.ts'
-import { asGatewayError, GatewayError } from '../../spec/error.ts'
+import { asGatewayError, GatewayError, invalidValue } from '../../spec/error.ts'
 import { addedUsage, type Usage } from '../../spec/usage.ts'
 import type { ToolServer, ToolServers } from '../shared/tool-servers.ts'
 import type { Chat } from './chat.ts'
@@ -284,5 +284,5 @@ const isListed = (label: string, { before, input }: Items): boolean =>
 function noServer(label: string, at: string): GatewayError {
   const param = `${at}.server_label`
   const message = `"${param}": there is no MCP server ${JSON.stringify(label.slice(0, 100))} for this token.`
-  return new GatewayError('invalid_value', message, { param })
+  return invalidValue(param, message)
 }

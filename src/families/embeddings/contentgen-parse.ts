@@ -4,7 +4,7 @@ import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
 import type { EmbeddingRequest } from '../../spec/embedding-request.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { text, titled } from '../../spec/fields.ts'
 
 const Content = Type.Object({
@@ -83,7 +83,7 @@ function textOf(parts: Record<string, unknown>[], place: string): string {
   const text = texts.join('\n')
   if (text !== '') return text
   const param = `${place}.parts`
-  throw new GatewayError('invalid_value', `"${param}" must hold a text of at least 1 character.`, { param })
+  throw invalidValue(param, `"${param}" must hold a text of at least 1 character.`)
 }
 
 /** One upstream call has one dimension and one task type. */

@@ -9,7 +9,7 @@ import type { CatalogueModel } from '../../models/catalogue.ts'
 import { applyEmbeddingLimits, type EmbeddingOrder, tokensUnsupported } from '../../models/embedding-limits.ts'
 import type { EmbeddingProvider, Target } from '../../providers/provider.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../../spec/embedding-request.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 
 type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targets: Target[] }
 
@@ -170,10 +170,9 @@ async function runConcurrently<Part, Done>(parts: Part[], work: (part: Part) => 
 function checkSize(inputs: number, dimensions: number): void {
   if (inputs * dimensions <= MOST_NUMBERS) return
   const most = Math.floor(MOST_NUMBERS / dimensions)
-  throw new GatewayError(
-    'invalid_value',
+  throw invalidValue(
+    'input',
     `"input" may have at most ${most} items with vectors of ${dimensions} dimensions, not ${inputs}.`,
-    { param: 'input' },
   )
 }
 

@@ -1,6 +1,6 @@
 /** Where requests of each chat API name files of the gateway, and the data that takes their place there. */
 import { isRecord } from '../../kit/json.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { isFileId } from './files.ts'
 
 export type FileData = { content_type: string; filename: string; base64: string }
@@ -45,9 +45,7 @@ const isImage = ({ content_type }: FileData) => content_type.startsWith('image/'
 const isText = ({ content_type }: FileData) => /^(text\/|application\/(json|jsonl|xml)$)/.test(content_type)
 
 const mustBe = (what: string, param: string, { content_type }: FileData) =>
-  new GatewayError('invalid_value', `"${param}" must be the id of ${what}; the type of this file is ${content_type}.`, {
-    param,
-  })
+  invalidValue(param, `"${param}" must be the id of ${what}; the type of this file is ${content_type}.`)
 
 export const chatcompatFiles = mapContents('messages', ['content'], (part, at, dataOf) => {
   if (!isRecord(part) || part.type !== 'file' || !isRecord(part.file)) return part

@@ -2,7 +2,7 @@
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { ImageRequest } from '../../spec/image-request.ts'
 import type { FormFields } from '../../spec/operation.ts'
 
@@ -34,24 +34,12 @@ export function parseImageRequest(body: unknown): ImageRequest {
 /** Fields that require another field. */
 function checkCompanions({ async: isAsync, stream, callback_url, partial_images }: ImageRequest): void {
   if (isAsync && stream) {
-    throw new GatewayError(
-      'invalid_value',
-      '"stream" and "async" cannot both be true: clients poll the state of a task.',
-      {
-        param: 'stream',
-      },
-    )
+    throw invalidValue('stream', '"stream" and "async" cannot both be true: clients poll the state of a task.')
   }
   if (callback_url !== undefined && !isAsync) {
-    throw new GatewayError(
-      'invalid_value',
-      '"callback_url" needs "async": true; other responses are returned directly.',
-      {
-        param: 'callback_url',
-      },
-    )
+    throw invalidValue('callback_url', '"callback_url" needs "async": true; other responses are returned directly.')
   }
   if (partial_images !== undefined && partial_images > 0 && !stream) {
-    throw new GatewayError('invalid_value', '"partial_images" needs "stream": true.', { param: 'partial_images' })
+    throw invalidValue('partial_images', '"partial_images" needs "stream": true.')
   }
 }

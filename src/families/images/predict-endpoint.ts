@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { fieldsIn, predictRequest, withPath } from '../../protocols/contentgen/client/predict.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { text, titled } from '../../spec/fields.ts'
 import type { ImageEndpoint, ImageInput, Images } from './images.ts'
@@ -80,7 +80,5 @@ const TYPES = ['image/png', 'image/jpeg', 'image/webp']
 
 function formatOf(type: unknown): string {
   if (typeof type === 'string' && TYPES.includes(type)) return type.replace('image/', '')
-  throw new GatewayError('invalid_value', `"output_format" must be one of ${TYPES.join(', ')}.`, {
-    param: 'output_format',
-  })
+  throw invalidValue('output_format', `"output_format" must be one of ${TYPES.join(', ')}.`)
 }

@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
-import { type ErrorCode, GatewayError } from '../../spec/error.ts'
+import { type ErrorCode, GatewayError, invalidValue } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { MODERATION_INPUTS, ModerationAnswer, ModerationRequest } from '../../spec/moderation-request.ts'
 import type { ModerationsEndpoint, ModerationsFamily } from './moderations.ts'
@@ -79,10 +79,6 @@ function isImageAddress(url: string): boolean {
 }
 
 const notAnImage = (param: string) =>
-  new GatewayError(
-    'invalid_value',
-    `"${param}" must be an http or https address, or a data URI such as data:image/png;base64,....`,
-    { param },
-  )
+  invalidValue(param, `"${param}" must be an http or https address, or a data URI such as data:image/png;base64,....`)
 
 const MODERATION_ERRORS: ErrorCode[] = [...MODEL_REQUEST_ERRORS, 'context_length_exceeded', ...UPSTREAM_ERRORS]

@@ -1,7 +1,7 @@
 /** Reads the events of realtime APIs, as far as a session has to know them: what begins a response, what it delivers, what it used. */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { RealtimeApi } from '../../providers/realtime.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
 import type { Delivered, InputTranscription } from './realtime.ts'
 
@@ -150,9 +150,7 @@ const withModel = (event: JsonRecord, session: JsonRecord, model: string): strin
 function refuseOthers(settings: JsonRecord, { model, upstream_model, is_limited }: SessionNames): void {
   const named = settings.model
   if (named !== undefined && named !== null && named !== model && named !== upstream_model) {
-    throw new GatewayError('invalid_value', 'The model of a session cannot be changed: open another session.', {
-      param: 'session.model',
-    })
+    throw invalidValue('session.model', 'The model of a session cannot be changed: open another session.')
   }
   if (!is_limited) return
   const { prompt, tools } = settings

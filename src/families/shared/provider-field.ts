@@ -5,7 +5,7 @@ import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'
 import { isRawNumber, isRecord, type JsonRecord } from '../../kit/json.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { ROUTING_FIELDS } from '../../spec/routing-fields.ts'
 
 const Field = Type.Object({ provider: ROUTING_FIELDS.provider })
@@ -92,11 +92,11 @@ function assertKnown(name: string, list: (typeof LISTS)[number], isKnown: ((id: 
   if (!isKnown) throw notSupported(param, 'this gateway does not name its providers')
   if (isKnown(name)) return
   const message = `"${param}" must be a list of providers of this gateway, and ${JSON.stringify(name)} is none that this token may use.`
-  throw new GatewayError('invalid_value', message, { param })
+  throw invalidValue(param, message)
 }
 
 const tooLarge = (param: string) =>
-  new GatewayError('invalid_value', `"${param}" must be a number that is not infinite, such as 2.5.`, { param })
+  invalidValue(param, `"${param}" must be a number that is not infinite, such as 2.5.`)
 
 const notSupported = (param: string, why = 'leave it out') =>
   new GatewayError('unsupported_parameter', `"${param.slice(0, 100)}" is not supported: ${why}.`, {

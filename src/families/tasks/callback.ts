@@ -2,7 +2,7 @@
 import { originsOf } from '../../jobs/signed-post.ts'
 import { isPrivateHost } from '../../kit/address.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import type { NewTask } from '../../store/store.ts'
 
 const MAX_URL_LENGTH = 2_048
@@ -16,7 +16,7 @@ export function callbackOf(
   { callback_origins = [] }: { callback_origins?: readonly string[] },
 ): NewTask['callback'] {
   if (callback_url === undefined) return undefined
-  const refuse = (message: string) => new GatewayError('invalid_value', message, { param: 'callback_url' })
+  const refuse = (message: string) => invalidValue('callback_url', message)
   const url = URL.parse(callback_url)
   const is_valid = url !== null && (url.protocol === 'http:' || url.protocol === 'https:')
   if (!is_valid || url.username !== '' || url.password !== '' || callback_url.length > MAX_URL_LENGTH) {

@@ -2,7 +2,7 @@
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
 import { refusalOf } from '../../protocols/shared/request-error.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { FormFields } from '../../spec/operation.ts'
 import { ThreeDRequest } from '../../spec/three-d-request.ts'
 import { VideoCreate } from '../../spec/video-create.ts'
@@ -53,7 +53,7 @@ function withReference(request: VideoRequest, reference: NonNullable<VideoCreate
   const field = /^data:video\//i.test(image_url) ? 'video' : 'image'
   if (request[field] !== undefined) {
     const message = `"input_reference" sets the same as "${field}". Send only one of them.`
-    throw new GatewayError('invalid_value', message, { param: 'input_reference' })
+    throw invalidValue('input_reference', message)
   }
   return { ...request, [field]: image_url }
 }

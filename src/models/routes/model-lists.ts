@@ -1,7 +1,7 @@
 /** The catalogue in the list formats of other clients (messages, contentgen). */
 import Type from 'typebox'
 import { pathOf, queryOf } from '../../http/request-parts.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { text, titled } from '../../spec/fields.ts'
 import type { Model } from '../../spec/model.ts'
 
@@ -125,4 +125,4 @@ function limitOf(query: URLSearchParams, param: string): number {
   return limit
 }
 
-const invalid = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+const invalid = (param: string, rule: string) => invalidValue(param, `"${param}" ${rule}.`)

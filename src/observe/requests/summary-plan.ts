@@ -1,5 +1,5 @@
 /** Finds the stored sums that answer a summary: sums are kept of scopes and by one dimension more, not of every combination. */
-import { GatewayError } from '../../spec/error.ts'
+import { type GatewayError, invalidValue } from '../../spec/error.ts'
 import { PARTS_OF, type Scope, SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
 
 export type SummaryFilter = Partial<Record<SumDimension, string>>
@@ -44,5 +44,5 @@ export function planSummary({ by: given, filter }: { by: SumDimension | 'none'; 
 function notKept(by: string, names: readonly string[]): GatewayError {
   const kept = SUM_DIMENSIONS.map((name) => `${name} by ${PARTS_OF[name].join(', ')}`).join('; ')
   const message = `No sums are kept for ${names.join(' and ')} by ${by}. Without a filter there are sums by each; of one ${kept}; with two filters, only by none, where the first has sums by the second.`
-  return new GatewayError('invalid_value', message, { param: 'by' })
+  return invalidValue('by', message)
 }

@@ -1,5 +1,5 @@
 /** Refuses a conversation that leaves a provider nothing to answer, before it is sent. */
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import type { Message } from './canonical.ts'
 
 /** Whether a provider refuses a text, so that it is left out. */
@@ -18,7 +18,7 @@ export function assertAnswerable(messages: Message[], hasTurns: boolean, isEmpty
   if (hasTurns && !isUnasked) return
   const param = last ? `messages[${index}].content` : 'messages'
   const rule = last ? 'must not be empty' : 'must have a message of the user beside the instructions'
-  throw new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+  throw invalidValue(param, `"${param}" ${rule}.`)
 }
 
 const isTurn = ({ role }: Message): boolean => role !== 'system' && role !== 'developer'

@@ -1,7 +1,7 @@
 /** Pages of tasks, ordered by submission time. */
 import { sql } from 'kysely'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { TASK_STATUSES, type Task } from '../../spec/task.ts'
 import type { TaskFilter } from '../store.ts'
 import type { Database } from '../tables.ts'
@@ -37,8 +37,7 @@ export async function listTasks(db: Database, filter: TaskFilter): Promise<Task[
   return rows.map(taskOfRow)
 }
 
-const unknownCursor = () =>
-  new GatewayError('invalid_value', '"after" must be the id of a task of this list.', { param: 'after' })
+const unknownCursor = () => invalidValue('after', '"after" must be the id of a task of this list.')
 
 type Place = { submit_time: number; task_id: string }
 

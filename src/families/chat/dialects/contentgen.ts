@@ -9,7 +9,7 @@ import { blockedAnswer, createContentgenEncoder, isBlocked } from '../../../prot
 import { ContentgenAnswer, ContentgenRequest } from '../../../protocols/contentgen/client/schema.ts'
 import type { ResponseHead } from '../../../protocols/shared/protocol.ts'
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { type GatewayError, invalidValue } from '../../../spec/error.ts'
 import { contentgenFiles } from '../../files/file-references.ts'
 import type { Dialect, EncodedBody } from './dialect.ts'
 
@@ -90,5 +90,5 @@ function isSse(request: ClientRequest): boolean {
   const query = request.query()
   const alt = query.get('alt') ?? query.get('$alt') ?? 'json'
   if (alt === 'sse' || alt === 'json') return alt === 'sse'
-  throw new GatewayError('invalid_value', '"alt" must be "sse" or "json".', { param: 'alt' })
+  throw invalidValue('alt', '"alt" must be "sse" or "json".')
 }

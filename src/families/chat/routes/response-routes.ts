@@ -8,7 +8,7 @@ import type { Clock } from '../../../kit/clock.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { type OutputItem, visibleItem } from '../../../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../../../protocols/responses/client/schema.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { invalidValue } from '../../../spec/error.ts'
 import { orNull, parameter, titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { storedStream } from '../../shared/event-stream.ts'
@@ -151,8 +151,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
   return [retrieve, remove, inputItems, cancel]
 }
 
-export const invalid = (param: string, rule: string) =>
-  new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+export const invalid = (param: string, rule: string) => invalidValue(param, `"${param}" ${rule}.`)
 
 /** Clients send lists as `include[]=a&include[]=b` or as `include=a`. */
 export const includesEncrypted = (query: URLSearchParams): boolean =>

@@ -10,7 +10,7 @@ import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Log } from '../../../kit/log.ts'
 import { createSseParser } from '../../../kit/sse.ts'
-import { asGatewayError, errorBody, GatewayError } from '../../../spec/error.ts'
+import { asGatewayError, errorBody, GatewayError, invalidValue } from '../../../spec/error.ts'
 import { createSocketConversations, type SocketConversations } from './socket-conversations.ts'
 import { createStreamQueues, type StreamQueues } from './stream-queues.ts'
 
@@ -191,8 +191,7 @@ function assertCreate(generate: unknown, { background }: JsonRecord): void {
   }
 }
 
-const wrongType = () =>
-  new GatewayError('invalid_value', 'The "type" of a message must be "response.create".', { param: 'type' })
+const wrongType = () => invalidValue('type', 'The "type" of a message must be "response.create".')
 
 /** The body of an error over HTTP as an event. */
 async function errorEvent(response: Response): Promise<unknown> {

@@ -1,6 +1,6 @@
 /** Files and lists of them in the form of the client: that of the OpenAI API, or of the Messages API. */
 import { queryOf } from '../../../http/request-parts.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { FILE_PURPOSES, type FileList, type FileObject, STORED_PURPOSES } from '../../../spec/file.ts'
 import type { FileFilter, FileRow } from '../../../store/files/file-row.ts'
 import { isFileId } from '../files.ts'
@@ -173,6 +173,6 @@ function limitIn(query: URLSearchParams, usual: number, most: number): number {
   return limit
 }
 
-const invalid = (param: string, what: string) => new GatewayError('invalid_value', `"${param}" ${what}.`, { param })
+const invalid = (param: string, what: string) => invalidValue(param, `"${param}" ${what}.`)
 
 export const queryPage = (request: Request): FileFilter => formatOf(request).page(queryOf(request))

@@ -8,7 +8,7 @@ import { type StreamedPart, streamForm } from '../../../http/multipart-stream.ts
 import type { Clock } from '../../../kit/clock.ts'
 import { bareType, isDetectable, UNKNOWN_TYPE } from '../../../kit/file-type.ts'
 import { SNIFF_BYTES, sniff } from '../../../kit/sniff.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { Caller } from '../../../spec/token.ts'
 import type { FileRow } from '../../../store/files/file-row.ts'
 import { type FileSettings, type Files, type NewFile, WRITE_SECONDS } from '../files.ts'
@@ -102,7 +102,7 @@ export async function receiveUpload(
   }
 }
 
-const refusal = (message: string) => new GatewayError('invalid_value', message, { param: 'file' })
+const refusal = (message: string) => invalidValue('file', message)
 
 const tooLarge = (most: number) =>
   new GatewayError('request_too_large', `A file of this purpose may have at most ${most} bytes.`, { param: 'file' })
@@ -114,7 +114,7 @@ async function textOf(part: StreamedPart): Promise<string> {
     length += piece.length
     if (length > MOST_FIELD_BYTES) {
       const name = part.name.slice(0, 60)
-      throw new GatewayError('invalid_value', `"${name}" may have at most ${MOST_FIELD_BYTES} bytes.`, { param: name })
+      throw invalidValue(name, `"${name}" may have at most ${MOST_FIELD_BYTES} bytes.`)
     }
     pieces.push(Uint8Array.from(piece)) // a piece is gone with the next one
   }

@@ -8,7 +8,7 @@ import { presentedSecret, queryOf } from '../../../http/request-parts.ts'
 import { unixSeconds } from '../../../kit/clock.ts'
 import { endingOf } from '../../../kit/file-ending.ts'
 import { headerValue } from '../../../kit/header-value.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { parameter } from '../../../spec/fields.ts'
 import type { Parameter } from '../../../spec/operation.ts'
 import type { Task, TaskOutput } from '../../../spec/task.ts'
@@ -134,13 +134,13 @@ function checkVariant(query: URLSearchParams, { variants }: FileApi): void {
   const variant = query.get('variant')
   if (!variants || variant === null || variants.includes(variant)) return
   const message = `"variant" must be "${variants.join('" or "')}": thumbnails and sprite sheets are not available.`
-  throw new GatewayError('invalid_value', message, { param: 'variant' })
+  throw invalidValue('variant', message)
 }
 
 function indexOf(given: string | null): number {
   const text = given ?? '0'
   if (/^\d+$/.test(text)) return Number(text)
-  throw new GatewayError('invalid_value', '"index" must be an integer from 0.', { param: 'index' })
+  throw invalidValue('index', '"index" must be an integer from 0.')
 }
 
 const notFound = (message: string, detail: GatewayError['detail'] = {}) =>

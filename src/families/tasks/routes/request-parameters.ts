@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { ServerSettings } from '../../../config/config.ts'
 import type { Context } from '../../../http/context.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { invalidValue } from '../../../spec/error.ts'
 import { parameter } from '../../../spec/fields.ts'
 import type { Parameter } from '../../../spec/operation.ts'
 import { TASK_STATUSES, type TaskStatus } from '../../../spec/task.ts'
@@ -11,8 +11,6 @@ import { MAX_WAIT_SECONDS } from '../wait.ts'
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
-const invalid = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
-
 /** How many seconds the response may wait for a change: 0 to 60. */
 export function parseWait(query: URLSearchParams): number {
   const text = query.get('wait')
@@ -20,7 +18,7 @@ export function parseWait(query: URLSearchParams): number {
   // Plain decimals only: `Number` alone would accept "" and "0x8" too.
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (seconds <= MAX_WAIT_SECONDS) return seconds
-  throw invalid('wait', `"wait" must be a number of seconds from 0 to ${MAX_WAIT_SECONDS}.`)
+  throw invalidValue('wait', `"wait" must be a number of seconds from 0 to ${MAX_WAIT_SECONDS}.`)
 }
 
 type Page = { after?: string; limit: number; order?: 'asc' | 'desc' }
@@ -30,14 +28,14 @@ export function parsePage(query: URLSearchParams): Page {
   const page: Page = { limit: limit === null ? DEFAULT_LIMIT : parseLimit(limit) }
   if (after !== null && after !== '') page.after = after
   if (order === 'asc' || order === 'desc') page.order = order
-  else if (order !== null) throw invalid('order', '"order" must be "asc" or "desc".')
+  else if (order !== null) throw invalidValue('order', '"order" must be "asc" or "desc".')
   return page
 }
 
 function parseLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw invalid('limit', `"limit" must be an integer from 1 to ${MAX_LIMIT}.`)
+  throw invalidValue('limit', `"limit" must be an integer from 1 to ${MAX_LIMIT}.`)
 }
 
 /** `status=QUEUED,IN_PROGRESS`; undefined: all. */
@@ -46,7 +44,7 @@ export function parseStatuses(query: URLSearchParams): TaskStatus[] | undefined 
   if (given.length === 0) return undefined
   return given.map((text) => {
     const status = TASK_STATUSES.find((one) => one === text.trim())
-    if (status === undefined) throw invalid('status', `"status" must be one of ${TASK_STATUSES.join(', ')}.`)
+    if (status === undefined) throw invalidValue('status', `"status" must be one of ${TASK_STATUSES.join(', ')}.`)
     return status
   })
 }
@@ -57,7 +55,7 @@ const KEY = /^[\x21-\x7e]{1,255}$/
 export function parseIdempotencyKey({ headers }: Request): string | undefined {
   const key = headers.get('idempotency-key')
   if (key === null || KEY.test(key)) return key ?? undefined
-  throw invalid('Idempotency-Key', 'The header "Idempotency-Key" must be 1 to 255 visible ASCII characters.')
+  throw invalidValue('Idempotency-Key', 'The header "Idempotency-Key" must be 1 to 255 visible ASCII characters.')
 }
 
 /** A host name or an IP address with an optional port: nothing that could change the meaning of a link. */

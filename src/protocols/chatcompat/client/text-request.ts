@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { TextCompletionRequest } from '../../../spec/text-completion.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { errorTranslator, refusalOf } from '../../shared/request-error.ts'
@@ -77,13 +77,11 @@ type Consistent = { n: number; best_of: number; echo: boolean; logprobs: number 
 
 function assertConsistent({ n, best_of, echo, logprobs, stream }: Consistent): void {
   if (best_of < n) {
-    throw new GatewayError('invalid_value', `"best_of" must be at least "n", which is ${n}, not ${best_of}.`, {
-      param: 'best_of',
-    })
+    throw invalidValue('best_of', `"best_of" must be at least "n", which is ${n}, not ${best_of}.`)
   }
   if (best_of > n && stream === true) {
     const message = '"best_of" must not be above "n" in a stream: the candidates are compared when they are complete.'
-    throw new GatewayError('invalid_value', message, { param: 'best_of' })
+    throw invalidValue('best_of', message)
   }
   if (!echo || logprobs === undefined) return
   const message =

@@ -1,6 +1,6 @@
 /** Decodes the contents of a contentgen request to canonical messages. */
 
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { places } from '../../shared/request-error.ts'
@@ -91,10 +91,9 @@ function resultOf({ id, name, response = {}, parts = [] }: Result, at: string, {
   const call = (id === undefined ? undefined : calls.byId.get(id)) ?? firstUnanswered(name, calls)
   if (!call) {
     const param = `${at}.functionResponse`
-    throw new GatewayError(
-      'invalid_value',
+    throw invalidValue(
+      param,
       `"${param}" must answer a "functionCall" of an earlier content: there is no unanswered call of ${JSON.stringify(name.slice(0, 60))}.`,
-      { param },
     )
   }
   call.isAnswered = true
@@ -237,4 +236,4 @@ function messageOf({ reasoning, texts, images, calls }: Draft): Message {
 
 const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
 
-const refused = (param: string, rule: string) => new GatewayError('invalid_value', `"${param}" ${rule}.`, { param })
+const refused = (param: string, rule: string) => invalidValue(param, `"${param}" ${rule}.`)

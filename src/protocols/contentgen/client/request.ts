@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { places } from '../../shared/request-error.ts'
 import { fieldsOf } from './fields.ts'
@@ -64,8 +64,7 @@ function requestOf(clientRequest: ContentgenRequest, model: string): ChatRequest
   const before = system === '' ? [] : [{ role: 'system' as const, content: system }]
   for (const message of before) places.set(message, 'systemInstruction')
   const history = historyOf(contents)
-  if (history.length === 0)
-    throw new GatewayError('invalid_value', '"contents" must not be empty.', { param: 'contents' })
+  if (history.length === 0) throw invalidValue('contents', '"contents" must not be empty.')
   const messages = [...before, ...history]
   return { model, messages, ...toolsOf(clientRequest), ...fieldsOf(clientRequest) }
 }

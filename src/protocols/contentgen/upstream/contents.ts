@@ -1,7 +1,7 @@
 /** Encodes canonical messages as contents: turns of the user and the model, each with parts. */
 
 import { isRecord, parseExactJson } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { assertAnswerable, isNoText } from '../../shared/answerable.ts'
 import type { Message } from '../../shared/canonical.ts'
 import { refusedPart } from '../../shared/request-error.ts'
@@ -88,9 +88,7 @@ async function resultOf(message: Message, at: string, parts: Contents & { names:
   const name = parts.names.get(id) ?? message.name
   if (name === undefined) {
     const param = `${at}.tool_call_id`
-    throw new GatewayError('invalid_value', `"${param}" must be the id of a tool call in an earlier message.`, {
-      param,
-    })
+    throw invalidValue(param, `"${param}" must be the id of a tool call in an earlier message.`)
   }
   const content = await contentOf(message, at, parts)
   const media = content.filter((part) => part.text === undefined)
@@ -164,5 +162,5 @@ function argumentsOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
   const value = parseExactJson(text)
   if (isRecord(value)) return value
-  throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
+  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }

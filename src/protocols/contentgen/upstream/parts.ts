@@ -1,7 +1,7 @@
 /** Encodes one part of a message: text, and images, audio and files as data or by URL. */
 
 import type { JsonRecord } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { invalidValue } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import { refusedPart } from '../../shared/request-error.ts'
 import type { MediaReader } from '../../shared/upstream.ts'
@@ -51,8 +51,7 @@ export async function imageOf(url: string, param: string, { media, signal }: Par
   return inlineOf(content_type, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'))
 }
 
-const wrongImage = (param: string) =>
-  new GatewayError('invalid_value', `"${param}" must be an http address or a data URI.`, { param })
+const wrongImage = (param: string) => invalidValue(param, `"${param}" must be an http address or a data URI.`)
 
 type File = Extract<ContentPart, { type: 'file' }>['file']
 

@@ -1,6 +1,6 @@
 /** Encodes canonical messages as turns of blocks. */
 import { parseExactJson } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { assertAnswerable } from '../../shared/answerable.ts'
 import type { Message, Reasoning } from '../../shared/canonical.ts'
 import { type Block, blockOf, refused } from './blocks.ts'
@@ -105,7 +105,7 @@ function inputOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
   const input = parseExactJson(text)
   if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
-  throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
+  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }
 
 /**

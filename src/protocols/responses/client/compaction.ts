@@ -3,7 +3,7 @@
  * `compaction_trigger` as the last item asks for it; Codex counts on exactly one `compaction` item in the output
  * (https://github.com/openai/codex, codex-rs/core/src/compact_remote_v2.rs).
  */
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { Message } from '../../shared/canonical.ts'
 import { MARK } from '../../shared/signed-content.ts'
 import { type CompactionItem, createItemEvents, type ItemEventParts, type Open } from './items.ts'
@@ -59,7 +59,7 @@ export function messageOfSummary({ encrypted_content }: SummaryItem, at: string)
 export function triggerMessage(at: string, isLast: boolean): Message {
   if (isLast) return { role: 'user', content: INSTRUCTION }
   const param = `${at}.type`
-  throw new GatewayError('invalid_value', `"${param}" must be "compaction_trigger" in the last item only.`, { param })
+  throw invalidValue(param, `"${param}" must be "compaction_trigger" in the last item only.`)
 }
 
 type CompactionStream = Pick<ItemStream, 'take' | 'end' | 'output'> & { mcp?: undefined }

@@ -6,7 +6,7 @@ import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { refusalOf } from '../../shared/request-error.ts'
@@ -66,7 +66,7 @@ function assertBounded(metadata: Record<string, string>): void {
     entries.every(([name, value]) => name.length <= MAX_NAME && value.length <= MAX_VALUE)
   if (isBounded) return
   const message = `"metadata" may have at most ${MAX_PAIRS} pairs, with names of at most ${MAX_NAME} characters and values of at most ${MAX_VALUE}.`
-  throw new GatewayError('invalid_value', message, { param: 'metadata' })
+  throw invalidValue('metadata', message)
 }
 
 /** Items are valid where they are valid as the input of a response. */
@@ -77,7 +77,7 @@ function parseItems(given: unknown): InputItem[] {
   }
   if (given.length > MAX_ITEMS) {
     const message = `"items" must be an array of at most ${MAX_ITEMS} items, not ${given.length}.`
-    throw new GatewayError('invalid_value', message, { param: 'items' })
+    throw invalidValue('items', message)
   }
   try {
     return itemsOf(checkedRequest({ model: 'any', input: given }).input)

@@ -1,6 +1,6 @@
 /** Decodes the items of a Responses request to canonical messages. */
 
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { customCall } from '../../shared/custom-tools.ts'
@@ -144,10 +144,9 @@ function foundText(tools: ClientTool[], names: ToolNames): string {
 /** The error for a reference to an item that is not stored. */
 export function itemNotFound(at: string, id: string): GatewayError {
   const param = `${at}.id`
-  return new GatewayError(
-    'invalid_value',
+  return invalidValue(
+    param,
     `Item with id '${id.slice(0, 80)}' not found: "${param}" must be the id of an item of a response that was stored.`,
-    { param },
   )
 }
 

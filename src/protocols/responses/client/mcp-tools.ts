@@ -1,7 +1,7 @@
 /** Decodes tools of the type `mcp`, and the items of their calls, for models that only know functions. */
 import { matchesGlob } from '../../../kit/glob.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ClientTool, InputItem, ResponsesRequest } from './schema.ts'
 
 /** An item, and its place: `input[3]`. */
@@ -29,9 +29,7 @@ export function mcpToolsOf({ tools = [] }: Pick<ResponsesRequest, 'tools'>): { t
       })
     }
     if (labels.has(label)) {
-      throw new GatewayError('invalid_value', `"${at}.server_label" must differ from those of other tools.`, {
-        param: `${at}.server_label`,
-      })
+      throw invalidValue(`${at}.server_label`, `"${at}.server_label" must differ from those of other tools.`)
     }
     labels.add(label)
     return [{ tool: { ...tool, type: 'mcp', server_label: label }, at }]
@@ -156,6 +154,6 @@ export function approvedCalls(items: readonly PlacedItem[]): { call: Item<'mcp_a
     const call = approvalRequest(item, items)
     if (call) return [{ call, at }]
     const param = `${at}.approval_request_id`
-    throw new GatewayError('invalid_value', `"${param}" must be the id of an item "mcp_approval_request".`, { param })
+    throw invalidValue(param, `"${param}" must be the id of an item "mcp_approval_request".`)
   })
 }

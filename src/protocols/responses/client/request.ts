@@ -3,7 +3,7 @@
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
 import { places, refusalOf } from '../../shared/request-error.ts'
@@ -118,11 +118,11 @@ export function assertConversationAllowed({ previous_response_id, store }: Respo
   if (previous_response_id !== undefined) {
     const message =
       '"conversation" must not be given with "previous_response_id": each names the items before the input.'
-    throw new GatewayError('invalid_value', message, { param: 'conversation' })
+    throw invalidValue('conversation', message)
   }
   if (store !== false) return
   const message = '"store" must not be false with "conversation", to which the input and the output are appended.'
-  throw new GatewayError('invalid_value', message, { param: 'store' })
+  throw invalidValue('store', message)
 }
 
 export const itemsOf = (input: ResponsesRequest['input'] = []): InputItem[] =>

@@ -1,6 +1,6 @@
 /** Decodes the tools and the tool choice of a Responses request. */
 
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
 import { customFunction } from '../../shared/custom-tools.ts'
 import { places } from '../../shared/request-error.ts'
@@ -98,7 +98,7 @@ const missing = (param: string) => new GatewayError('missing_required_parameter'
 function badNamespace({ tool, at, namespace }: OfferedTool): GatewayError {
   if (namespace === undefined) return missing(tool.name === undefined ? `${at}.name` : `${at}.tools`)
   const param = `${at}.type`
-  return new GatewayError('invalid_value', `"${param}" must be "function" or "custom" within a namespace.`, { param })
+  return invalidValue(param, `"${param}" must be "function" or "custom" within a namespace.`)
 }
 
 /** Converts the vendor's web search to the options of chat completions. */

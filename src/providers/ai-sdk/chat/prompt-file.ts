@@ -1,6 +1,6 @@
 /** Images, audio and files of a message, in the form of AI SDK packages. */
 import { refusedPart } from '../../../protocols/shared/request-error.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { invalidValue } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { Media } from '../../media.ts'
 
@@ -53,7 +53,7 @@ async function fileAt(value: string, mediaType: string, param: string, parts: Fi
     return { type: 'file', mediaType: found[1] || mediaType, data: { type: 'data', data } }
   }
   const url = URL.parse(value)
-  if (!url) throw new GatewayError('invalid_value', `"${param}" must be a URL or a data URI.`, { param })
+  if (!url) throw invalidValue(param, `"${param}" must be a URL or a data URI.`)
   if (!parts.asBytes || !/^https?:$/.test(url.protocol)) return { type: 'file', mediaType, data: { type: 'url', url } }
   const { bytes, content_type } = await parts.media.read(value, parts.signal, param)
   return {

@@ -4,7 +4,7 @@ import { isRecord, parseExactJson } from '../../../kit/json.ts'
 import { assertAnswerable, isNoText } from '../../../protocols/shared/answerable.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/shared/canonical.ts'
 import { refusedPart } from '../../../protocols/shared/request-error.ts'
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { Media } from '../../media.ts'
 import type { ChatVendor } from './chat-family.ts'
 import { fileOf, type PromptFile } from './prompt-file.ts'
@@ -159,5 +159,5 @@ function inputOf(text: string, param: string): unknown {
   if (text.trim() === '') return {}
   const input = parseExactJson(text)
   if (isRecord(input)) return input
-  throw new GatewayError('invalid_value', `"${param}" must be the JSON text of an object.`, { param })
+  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }
