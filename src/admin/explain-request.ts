@@ -1,13 +1,13 @@
 /** How a request would be routed, without sending it: for the command line and for administration. */
+import Type from 'typebox'
 import type { Call, CallOptions, Gate, Plan } from '../calls/call.ts'
 import { fallbacksOf } from '../calls/fallback.ts'
 import type { Plans } from '../calls/plan.ts'
 import type { RequestFacts } from '../calls/routing/conditions.ts'
-import type { Decision } from '../calls/routing/explain.ts'
+import { DECISION } from '../calls/routing/explain.ts'
 import { explainModel } from '../calls/routing/explain-model.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { ServerSettings } from '../config/config.ts'
-import type { FallbackReason } from '../config/schema/routing-schema.ts'
 import { takeRoutingFields } from '../families/shared/call-options.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { JsonRecord } from '../kit/json.ts'
@@ -34,27 +34,24 @@ export type ExplainRequest = {
   caller?: Caller | undefined
 }
 
-export type Explained = {
-  requested: string
-  /** The model that serves it: another one for an alias, and where a retired model redirects. */
-  model: string
-  family: EndpointFamily
-  status: ModelStatus
-  /** Ids of other models, by the reason for which they serve the request. */
-  fallbacks: Partial<Record<FallbackReason, readonly string[]>>
-  plan: PlanView
-} & Decision
-
-/** What is decided once for all calls of a caller. */
-type PlanView = {
-  /** What may hold or refuse a call, in order. */
-  gates: string[]
-  /** What checks the contents of a call with these tags, in order. */
-  guards: string[]
-  /** `off`: only where the request asks for it. */
-  cache: 'on' | 'off'
-  headers: Record<string, string>
+export const EXPLANATION = {
+  requested: Type.String(),
+  model: Type.String({ description: 'The model that serves it.' }),
+  family: Type.Unsafe<EndpointFamily>(Type.String()),
+  status: Type.Unsafe<ModelStatus>(Type.String()),
+  fallbacks: Type.Unsafe<CatalogueModel['fallbacks']>(Type.Record(Type.String(), Type.Array(Type.String()))),
+  plan: Type.Object(
+    {
+      gates: Type.Array(Type.String(), { description: 'What may hold or refuse a call, in order.' }),
+      guards: Type.Array(Type.String(), { description: 'What checks the contents of a call, in order.' }),
+      cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
+      headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
+    },
+    { description: 'What is decided once for all calls of a caller; guards are those of the tags.' },
+  ),
+  ...DECISION,
 }
+export type Explained = Type.Static<Type.TObject<typeof EXPLANATION>>
 
 type Parts = {
   catalogue: Pick<Catalogue, 'find' | 'require' | 'hasProvider'>
@@ -112,7 +109,7 @@ export function explainRequest(request: ExplainRequest, parts: Parts): Explained
   return { requested: name, model: model.id, family, status, fallbacks, plan: viewOf(plan, request.tags), ...decision }
 }
 
-const viewOf = ({ gates, guards, model, headers }: Plan, tags: ExplainRequest['tags']): PlanView => ({
+const viewOf = ({ gates, guards, model, headers }: Plan, tags: ExplainRequest['tags']): Explained['plan'] => ({
   gates: gates.map(({ name }) => name),
   guards: guards?.guardsWith(tags).map(({ name }) => name) ?? [],
   cache: model.cache === undefined ? 'off' : 'on',

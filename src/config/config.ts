@@ -15,54 +15,23 @@ import type { McpConfig, McpServerConfig } from './schema/mcp-schema.ts'
 import type { MetricsConfig } from './schema/metrics-schema.ts'
 import type { LimitsConfig } from './schema/rate-limit-schema.ts'
 import type { RequestLogConfig } from './schema/request-log-schema.ts'
-import type { ModelConfig, ProviderConfig, Timeouts } from './schema/schema.ts'
+import type { FileConfig, ModelConfig, ProviderConfig, Timeouts } from './schema/schema.ts'
+import type { ServerConfig } from './schema/server-schema.ts'
 import type { StoreConfig } from './schema/store-schema.ts'
 import type { BatchesConfig, OutputsConfig, ResponsesConfig, TasksConfig } from './schema/task-schema.ts'
 import type { TelemetryConfig } from './schema/telemetry-schema.ts'
 import type { ValkeyConfig } from './schema/valkey-schema.ts'
 
-export type ServerSettings = {
-  host: string
-  port: number
-  /** Processes that share the port. */
-  workers: number | 'auto'
-  /** Undefined: derived from where the server listens. */
-  base_url: string | undefined
-  /** Undefined: files have the same address as everything else. */
-  files_base_url: string | undefined
-  /** Names, without a port, at which pages that need no token are served; empty: at any. */
-  hosts: string[]
-  max_body_bytes: number
-  /** For families other than chat and media generation. `max_body_bytes` limits these as well. */
-  max_text_body_bytes: number
-  body_seconds: number
-  keep_alive_seconds: number
-  shutdown_seconds: number
-  /** Undefined: by whether other processes serve the same clients. */
-  drain_seconds: number | undefined
-  /** Link-local hosts that addresses may name. */
-  metadata_hosts?: string[] | undefined
-  cors_origins: string[]
-  trust_proxy: boolean
-  delta_mirror: boolean
-  /** Which families the list of models names. */
-  families: 'all' | 'specified'
-  /** Whether the open calls of a token end within a second of its revocation or expiry. */
-  end_revoked_calls: boolean
-  show_target: boolean
-  /** Whether a request may ask for a routing of its own; a list: ids of the tokens and projects whose requests may. */
-  caller_routing: boolean | string[]
-  /** Whether responses say what the caller is charged. */
-  show_cost: boolean
-  /** Ids of the tokens that may ask for the routing decision; `*` is all. */
-  explain_tokens: string[]
-  /** Bytes that open requests may hold: bodies and unread answers. Undefined: a quarter of the memory. */
-  max_bytes_in_flight: number | undefined
-  /** The same for one token. Undefined: half of the whole. */
-  max_token_bytes_in_flight: number | undefined
-  /** Delay of the event loop above which new requests are refused; 0: never. */
-  max_delay_ms: number
-}
+/** Undefined: derived from where the server listens, from its memory, or from whether other processes serve the same clients. */
+type DerivedSetting =
+  | 'base_url'
+  | 'files_base_url'
+  | 'drain_seconds'
+  | 'max_bytes_in_flight'
+  | 'max_token_bytes_in_flight'
+
+export type ServerSettings = Required<Omit<ServerConfig, DerivedSetting | 'metadata_hosts' | 'http_client'>> &
+  Pick<ServerConfig, 'metadata_hosts'> & { [Name in DerivedSetting]: ServerConfig[Name] | undefined }
 
 /** Without a port it has no listener of its own. */
 type AdminSettings = Required<Omit<AdminConfig, 'host' | 'port' | 'oidc'>> & Pick<AdminConfig, 'host' | 'port' | 'oidc'>
@@ -72,13 +41,25 @@ export type RetiredPolicy = 'refuse' | 'serve' | 'redirect'
 /** Without `s3` in the directory; undefined: `outputs` in the data directory. */
 export type OutputSettings = Required<Omit<OutputsConfig, 'directory' | 's3'>> & Pick<OutputsConfig, 'directory' | 's3'>
 
-export type Config = {
+/** Sections in which every setting has a default. */
+type FilledSection =
+  | 'store'
+  | 'timeouts'
+  | 'calls'
+  | 'tasks'
+  | 'responses'
+  | 'files'
+  | 'batches'
+  | 'cache'
+  | 'limits'
+  | 'ledger'
+
+export type Config = { [Name in FilledSection]: Required<NonNullable<FileConfig[Name]>> } & {
   /** The file it came from; undefined when there is none. */
   file: string | undefined
   data_dir: string
   /** `sqlite:<path>` or `postgres://...`; may contain a password. */
   store_url: string
-  store: Required<StoreConfig>
   log_level: LogLevel
   bootstrap_token: string | undefined
   /** The owner token of the environment; undefined: none. */
@@ -95,19 +76,10 @@ export type Config = {
   projects: Record<string, DeclaredProject>
   api_tokens: Record<string, DeclaredToken>
   admin_tokens: Record<string, DeclaredAdminToken>
-  timeouts: Required<Timeouts>
-  calls: Required<CallsConfig>
-  tasks: Required<TasksConfig>
   outputs: OutputSettings
-  responses: Required<ResponsesConfig>
-  files: Required<FilesConfig>
-  batches: Required<BatchesConfig>
-  cache: Required<CacheConfig>
   rate_limits: RateLimits
-  limits: Required<LimitsConfig>
   /** Undefined: none. The URL may contain a password. */
   valkey: Required<ValkeyConfig> | undefined
-  ledger: Required<LedgerConfig>
   budgets: InstallationBudgets
   request_log: RequestLogSettings
   alerts: AlertsConfig

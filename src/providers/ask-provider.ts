@@ -1,27 +1,28 @@
 /** Whether a provider works: asks it for its list of models, which costs nothing, and explains a failure. */
+import Type from 'typebox'
 import type { Environment } from '../config/load/environment.ts'
 import { KINDS, type KindRow, type ProviderKind } from '../config/schema/provider-kinds.ts'
 import type { ProviderConfig } from '../config/schema/schema.ts'
 import type { Clock } from '../kit/clock.ts'
 import { GatewayError } from '../spec/error.ts'
+import { orNull } from '../spec/fields.ts'
 import { nameOfKey } from './keyed-targets.ts'
 import type { DiscoveredModel, Provider } from './provider.ts'
 import { presetOf, resolveProvider } from './settings.ts'
 
-export type ProviderReport = {
-  provider: string
-  /** The name of the key that it was asked with; null where it has only one. */
-  key: string | null
-  kind: string
-  /** `not asked`: its API has no list of models. */
-  result: 'ok' | 'failed' | 'not asked'
-  /** How many models of its list the gateway can serve. */
-  models: number | null
-  milliseconds: number | null
-  /** The status of its response; null without one. */
-  upstream_status: number | null
-  message: string
+export const PROVIDER_REPORT = {
+  provider: Type.String(),
+  key: orNull(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
+  kind: Type.String(),
+  result: Type.Unsafe<'ok' | 'failed' | 'not asked'>(
+    Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
+  ),
+  models: orNull(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
+  milliseconds: orNull(Type.Integer()),
+  upstream_status: orNull(Type.Integer()),
+  message: Type.String({ description: 'What to change, where it failed.' }),
 }
+export type ProviderReport = Type.Static<Type.TObject<typeof PROVIDER_REPORT>>
 
 /** Creates a provider as a gateway does. Throws an Error that names the setting and the valid values. */
 export type CreateProvider = (id: string, config: ProviderConfig) => Provider

@@ -4,8 +4,8 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Route } from '../../http/context.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
-import { closedObject, flag, list, oneOf, orNull, text, titled } from '../../spec/fields.ts'
-import type { Explained, ExplainRequest } from '../explain-request.ts'
+import { closedObject, flag, list, oneOf, text, titled } from '../../spec/fields.ts'
+import { EXPLANATION, type Explained, type ExplainRequest } from '../explain-request.ts'
 import { noSuch } from './edit.ts'
 import { adminRoute } from './route.ts'
 
@@ -28,45 +28,7 @@ const ExplainOrder = closedObject('RoutingExplanationOrder', {
   token_id: text({ minLength: 1 }, 'As a request of this token. Default: of one without limits.'),
 })
 
-const Explanation = titled('RoutingExplanation', {
-  requested: Type.String(),
-  model: Type.String({ description: 'The model that serves it.' }),
-  family: Type.String(),
-  status: Type.String(),
-  fallbacks: Type.Record(Type.String(), Type.Array(Type.String())),
-  plan: Type.Object(
-    {
-      gates: Type.Array(Type.String(), { description: 'What may hold or refuse a call, in order.' }),
-      guards: Type.Array(Type.String(), { description: 'What checks the contents of a call, in order.' }),
-      cache: Type.String({ description: '`on`, or `off`: responses are cached only where the request asks for it.' }),
-      headers: Type.Record(Type.String(), Type.String(), { description: 'Of each response.' }),
-    },
-    { description: 'What is decided once for all calls of a caller; guards are those of the tags.' },
-  ),
-  strategy: Type.String(),
-  sticky: orNull(Type.String()),
-  hedge: Type.Boolean(),
-  tries: Type.Integer(),
-  deadline_seconds: orNull(Type.Number()),
-  order: Type.String({ description: '`fixed`, or `shared`: the next request may see another order.' }),
-  targets: Type.Array(
-    Type.Object({
-      target: Type.String(),
-      key: Type.Optional(Type.String()),
-      priority: Type.Integer(),
-      weight: Type.Number(),
-      order: orNull(Type.Integer({ description: 'Its position among the tries; null: it would not be tried.' })),
-      available: Type.Boolean(),
-      reason: text('Why it is not available.'),
-      available_in_seconds: Type.Optional(Type.Integer()),
-      first_byte_seconds: Type.Number(),
-      latency_ms: Type.Optional(Type.Integer()),
-      open_calls: Type.Integer(),
-      expected_cost: Type.Optional(orNull(Type.Number())),
-      is_full: Type.Optional(Type.Boolean()),
-    }),
-  ),
-})
+const Explanation = titled('RoutingExplanation', EXPLANATION)
 
 export function adminExplainRoutes({ explain, tokens, ...parts }: ExplainRouteParts): Route[] {
   const read = bodyReader(ExplainOrder, parts)

@@ -2,45 +2,12 @@
 import Type from 'typebox'
 import type { LiveOverrides } from '../../calls/routing/live-overrides.ts'
 import type { Router } from '../../calls/routing/router.ts'
-import { targetHealth } from '../../calls/routing/target-health.ts'
+import { TargetHealth, targetHealth } from '../../calls/routing/target-health.ts'
 import { stateId, targetName } from '../../calls/routing/target-state.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Target } from '../../providers/provider.ts'
 import { orNull, titled } from '../../spec/fields.ts'
-
-const time = (description: string) => orNull(Type.Integer({ description: `${description} Unix seconds.` }))
-
-const TargetHealthSchema = Type.Object(
-  {
-    state: Type.String({
-      description:
-        '`available`, or why it is avoided: `drained` or `disabled` by an operator, `key refused`, `rate limited`, `unhealthy` (its probes fail), `ejected` (its breaker is open) or `probing` (one call tests it).',
-    }),
-    since: time('When the state began; null: at the start of the process, or not known.'),
-    until: time('When it is available again, so far as known.'),
-    open_calls: Type.Integer(),
-    latency_ms: orNull(Type.Integer({ description: 'The moving average of the time to the first byte.' })),
-    expected_latency_ms: orNull(Type.Integer({ description: 'What the strategy least_latency compares.' })),
-    recent: Type.Object(
-      { succeeded: Type.Integer(), failed: Type.Integer(), error_rate: orNull(Type.Number()) },
-      { description: 'Of the last 30 to 60 seconds.' },
-    ),
-    consecutive_failures: Type.Integer(),
-    ejections: Type.Integer({ description: 'Without a success in between: each is twice as long.' }),
-    active_health: orNull(Type.String({ description: '`healthy` or `unhealthy`; null: its provider is not probed.' })),
-    last_ok_at: time('The last success.'),
-    last_error: orNull(
-      Type.Object({
-        at: Type.Integer({ description: 'Unix seconds.' }),
-        code: Type.String(),
-        upstream_status: orNull(Type.Integer()),
-        message: Type.String(),
-      }),
-    ),
-  },
-  { title: 'TargetHealth', description: 'As this gateway process knows it.' },
-)
 
 export const TargetSchema = titled('Target', {
   id: Type.String({ description: '`provider/model`, with `#key` where the provider has several keys.' }),
@@ -51,7 +18,7 @@ export const TargetSchema = titled('Target', {
   weight: Type.Number(),
   weight_from: Type.String({ description: '`configuration` or `override`.' }),
   is_full: Type.Boolean({ description: 'Its provider has as many open calls as it may.' }),
-  health: TargetHealthSchema,
+  health: TargetHealth,
 })
 type TargetView = Type.Static<typeof TargetSchema>
 

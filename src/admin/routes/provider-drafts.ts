@@ -9,7 +9,7 @@ import { readTextFile } from '../../config/load/load.ts'
 import { KINDS, type KindRow, PROVIDER_KINDS } from '../../config/schema/provider-kinds.ts'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
-import type { ProviderReport } from '../../providers/ask-provider.ts'
+import { PROVIDER_REPORT, type ProviderReport } from '../../providers/ask-provider.ts'
 import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
@@ -18,7 +18,6 @@ import { closedObject, flag, list, orNull, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
 import { type ApplyParts, changedFile, configApply, withProblems } from './config-apply.ts'
-import { TestFields } from './providers.ts'
 import { adminRoute } from './route.ts'
 
 export type ProviderDraftParts = BodyParts &
@@ -91,7 +90,7 @@ const Draft = closedObject('ProviderDraft', {
 /** More than any vendor lists. */
 const MOST_MODELS = 5_000
 const DraftTest = titled('ProviderDraftTest', {
-  ...TestFields,
+  ...PROVIDER_REPORT,
   list: Type.Array(Type.Object({ model: Type.String(), families: Type.Optional(Type.Array(EndpointFamily)) }), {
     description: `The models that it lists and the gateway can serve, at most ${MOST_MODELS}.`,
   }),

@@ -7,7 +7,7 @@ import { shownValue } from '../../config/edit/masking.ts'
 import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { Found, Supplied, Supply } from '../../models/supply.ts'
-import type { ProviderReport } from '../../providers/ask-provider.ts'
+import { PROVIDER_REPORT, type ProviderReport } from '../../providers/ask-provider.ts'
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf, present } from './edit.ts'
@@ -53,17 +53,7 @@ const AdminProviderWithSettings = titled('AdminProviderWithSettings', {
 })
 
 const TestOrder = closedObject('ProviderTest', { key: text('The name of one of its keys. Default: the first.') })
-export const TestFields = {
-  provider: Type.String(),
-  key: orNull(Type.String({ description: 'The name of the key it was asked with; null where it has only one.' })),
-  kind: Type.String(),
-  result: Type.String({ description: '`ok`, `failed`, or `not asked`: its API has no list of models.' }),
-  models: orNull(Type.Integer({ description: 'How many models it lists that the gateway can serve.' })),
-  milliseconds: orNull(Type.Integer()),
-  upstream_status: orNull(Type.Integer()),
-  message: Type.String({ description: 'What to change, where it failed.' }),
-}
-const TestResult = titled('ProviderTestResult', TestFields)
+const TestResult = titled('ProviderTestResult', PROVIDER_REPORT)
 const ResetOrder = closedObject('BreakerReset', {
   target: text('Only this one: `provider/model`, or `provider/model#key`.'),
 })

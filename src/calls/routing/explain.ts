@@ -1,49 +1,42 @@
 /** How a request would be routed now. Pure: settings and memory in, decision out; nothing is sent and nothing is counted. */
+import Type from 'typebox'
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
 import type { Target } from '../../providers/provider.ts'
+import { orNull, text } from '../../spec/fields.ts'
 import { boundsOf, firstByteLimit } from './bounds.ts'
 import { type Candidate, type Choice, chooseAvailable, chooseAvoided } from './choose.ts'
 import { availableAt, avoidedBecause, targetName } from './target-state.ts'
 
 /** One target of a decision. Names keys, and never contains one. */
-type TargetDecision = {
-  /** `provider/model`. */
-  target: string
-  key?: string
-  priority: number
-  weight: number
-  /** Its position among the tries, from 1, if each one before it fails; null: it would not be tried. */
-  order: number | null
-  available: boolean
-  /**
-   * Why it is avoided: `drained` or `disabled` by the operator, `key refused`, `rate limited`, `ejected`, ...; `wrong family`: its provider does not serve this kind
-   * of request; `queue full`: as many calls wait for it as may; `rate limit: ...`: its provider has reached that one. Otherwise why it does not take the request, as a sentence.
-   */
-  reason?: string
-  /** In how many seconds it is available again, so far as known. */
-  available_in_seconds?: number
-  /** How long a try waits for the first byte while another target is left. */
-  first_byte_seconds: number
-  /** The measured time to the first byte, a moving average; absent: not measured. */
-  latency_ms?: number
-  open_calls: number
-  /** What the request is expected to cost here, in the currency of the ledger; null: its price is not known. */
-  expected_cost?: number | null
-  /** Its provider has as many open calls as it may: another call waits, and other targets come first. */
-  is_full?: true
-}
+const TargetDecision = Type.Object({
+  target: Type.String(),
+  key: Type.Optional(Type.String()),
+  priority: Type.Integer(),
+  weight: Type.Number(),
+  order: orNull(Type.Integer({ description: 'Its position among the tries; null: it would not be tried.' })),
+  available: Type.Boolean(),
+  // As it is avoided: `drained`, `key refused`, `rate limited`, `ejected`, `wrong family`, `queue full`, `rate limit: ...`.
+  reason: text('Why it is not available.'),
+  available_in_seconds: Type.Optional(Type.Integer()),
+  first_byte_seconds: Type.Number(),
+  latency_ms: Type.Optional(Type.Integer()),
+  open_calls: Type.Integer(),
+  expected_cost: Type.Optional(orNull(Type.Number())),
+  is_full: Type.Optional(Type.Boolean()),
+})
 
-export type Decision = {
-  strategy: NonNullable<RoutingConfig['strategy']>
-  sticky: RoutingConfig['sticky'] | null
-  hedge: boolean
-  /** The most upstream calls for the request, fallback models included. */
-  tries: number
-  deadline_seconds: number | null
-  /** `shared`: several targets of one priority share the calls, so the next request may see another order. */
-  order: 'fixed' | 'shared'
-  targets: TargetDecision[]
+export const DECISION = {
+  strategy: Type.Unsafe<NonNullable<RoutingConfig['strategy']>>(Type.String()),
+  sticky: Type.Unsafe<RoutingConfig['sticky'] | null>(orNull(Type.String())),
+  hedge: Type.Boolean(),
+  tries: Type.Integer(),
+  deadline_seconds: orNull(Type.Number()),
+  order: Type.Unsafe<'fixed' | 'shared'>(
+    Type.String({ description: '`fixed`, or `shared`: the next request may see another order.' }),
+  ),
+  targets: Type.Array(TargetDecision),
 }
+export type Decision = Type.Static<Type.TObject<typeof DECISION>>
 
 type Explaining = {
   /** The targets, with what is remembered of them. They are not changed. */

@@ -1,29 +1,43 @@
 /** Describes the router's state of targets as plain data for operators. Times are unix seconds. */
+import Type from 'typebox'
 import type { Clock } from '../../kit/clock.ts'
+import { orNull } from '../../spec/fields.ts'
 import { latencyCost } from './bounds.ts'
 import { availableAt, avoidedBecause, type TargetState } from './target-state.ts'
 
-type TargetHealth = {
-  /** `available`, or why it is avoided: `drained`, `disabled`, `key refused`, `rate limited`, `unhealthy`, `ejected`, `probing`. */
-  state: string
-  /** When this state began; null: since the start of the process, or not known. */
-  since: number | null
-  /** When it is available again, so far as known. */
-  until: number | null
-  open_calls: number
-  /** The moving average of the time to the first byte, and what the strategy least_latency expects; null: not measured. */
-  latency_ms: number | null
-  expected_latency_ms: number | null
-  /** Of the last 30 to 60 seconds. */
-  recent: { succeeded: number; failed: number; error_rate: number | null }
-  consecutive_failures: number
-  /** Ejections without a success in between: each is twice as long as the one before. */
-  ejections: number
-  /** What the probes of its provider show; null: it is not probed. */
-  active_health: 'healthy' | 'unhealthy' | null
-  last_ok_at: number | null
-  last_error: { at: number; code: string; upstream_status: number | null; message: string } | null
-}
+const time = (description: string) => orNull(Type.Integer({ description: `${description} Unix seconds.` }))
+
+export const TargetHealth = Type.Object(
+  {
+    state: Type.String({
+      description:
+        '`available`, or why it is avoided: `drained` or `disabled` by an operator, `key refused`, `rate limited`, `unhealthy` (its probes fail), `ejected` (its breaker is open) or `probing` (one call tests it).',
+    }),
+    since: time('When the state began; null: at the start of the process, or not known.'),
+    until: time('When it is available again, so far as known.'),
+    open_calls: Type.Integer(),
+    latency_ms: orNull(Type.Integer({ description: 'The moving average of the time to the first byte.' })),
+    expected_latency_ms: orNull(Type.Integer({ description: 'What the strategy least_latency compares.' })),
+    recent: Type.Object(
+      { succeeded: Type.Integer(), failed: Type.Integer(), error_rate: orNull(Type.Number()) },
+      { description: 'Of the last 30 to 60 seconds.' },
+    ),
+    consecutive_failures: Type.Integer(),
+    ejections: Type.Integer({ description: 'Without a success in between: each is twice as long.' }),
+    active_health: orNull(Type.String({ description: '`healthy` or `unhealthy`; null: its provider is not probed.' })),
+    last_ok_at: time('The last success.'),
+    last_error: orNull(
+      Type.Object({
+        at: Type.Integer({ description: 'Unix seconds.' }),
+        code: Type.String(),
+        upstream_status: orNull(Type.Integer()),
+        message: Type.String(),
+      }),
+    ),
+  },
+  { title: 'TargetHealth', description: 'As this gateway process knows it.' },
+)
+type TargetHealth = Type.Static<typeof TargetHealth>
 
 const MAX_MESSAGE = 200
 

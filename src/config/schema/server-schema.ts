@@ -76,3 +76,4 @@ export const ServerConfig = section({
   show_target: flag('Responses have `x-gatehouse-target` and `x-gatehouse-attempts`. Default true.'),
   show_cost: flag('Whole responses have `x-gatehouse-cost`. Default true.'),
 })
+export type ServerConfig = Type.Static<typeof ServerConfig>
