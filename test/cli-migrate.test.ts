@@ -109,6 +109,41 @@ describe('gatehouse migrate', () => {
   })
 })
 
+describe('gatehouse migrate partition', () => {
+  it('is refused on SQLite, on an older schema, and with unknown options', async () => {
+    const refused = await migrate(['partition', '--dry-run'])
+    expect(refused).toMatchObject({ out: '', code: 1 })
+    expect(refused.err).toContain('Only a store in PostgreSQL can be partitioned.')
+    expect(existsSync(join(directory, 'data'))).toBe(false)
+    const environment = { GATEHOUSE_DATABASE_URL: await (await startPostgres()).createDatabase() }
+    const empty = await migrate(['partition'], environment)
+    expect(empty).toMatchObject({ out: '', code: 1 })
+    expect(empty.err).toContain('does not have the schema of this build: run gatehouse migrate status.')
+    expect((await migrate(['partition', '--days', '3'], environment)).code).toBe(2)
+    expect((await migrate(['apply', '--dry-run'], environment)).code).toBe(2)
+  })
+
+  it('prints its steps, changes nothing with --dry-run, and can be repeated', async () => {
+    const url = await (await startPostgres()).createDatabase()
+    const environment = { GATEHOUSE_DATABASE_URL: url }
+    await (await openStore({ url })).close()
+    const dry = await migrate(['partition', '--dry-run'], environment)
+    expect({ err: dry.err, code: dry.code }).toEqual({ err: '', code: 0 })
+    expect(dry.out).toStartWith('Nothing was changed. The steps:\n1. Build a unique index')
+    const plan = JSON.parse((await migrate(['partition', '--dry-run', '--json'], environment)).out)
+    expect(plan).toMatchObject({ dry_run: true, rows: 0, is_done: false, oldest: 46 })
+    expect(plan.until_ms % 86_400_000).toBe(0)
+    const done = await migrate(['partition'], environment)
+    expect(done).toMatchObject({ err: '', code: 0 })
+    expect(done.out).toStartWith('The request log is partitioned. The steps were:\n1. Build')
+    const again = await migrate(['partition'], environment)
+    expect(again).toMatchObject({ err: '', code: 0 })
+    expect(again.out).toMatch(/^The request log \(.+\) is partitioned already\.\n$/)
+    expect(JSON.parse((await migrate(['partition', '--json'], environment)).out)).toMatchObject({ is_done: true })
+    expect(JSON.parse((await migrate(['status', '--json'], environment)).out)).toMatchObject({ status: 'current' })
+  })
+})
+
 describe('store.migrate: manual', () => {
   it('waits for the migration, alive and not ready, and then serves; a command is refused', async () => {
     await olderStore()
