@@ -85,7 +85,7 @@ function partitionText({ rows, until_ms, oldest }: PartitionPlan, isDryRun: bool
   const until = new Date(until_ms).toISOString().slice(0, 10)
   return `${isDryRun ? 'Nothing was changed. The steps:' : 'The request log is partitioned. The steps were:'}
 1. Build a unique index of id and time (about ${rows} rows), while calls are written.
-2. Add and validate a check that all rows are before ${until}. If the command is killed from here on, run it again before that day: later rows are refused.
+2. Add and validate a check that all rows are before ${until}. If the command is killed from here on, gateways drop the check.
 3. Exchange the tables request_log and request_tags in one transaction. Calls wait for milliseconds; where a lock is not free, 0.2 s, every 2 s.
 The table as it was holds the rows until ${until}, then each day has its own. Grants and views of these tables must be made again.
 Builds before schema ${oldest} can no longer use the database: replace those that run first. The way back is a backup, restored into another database.

@@ -2,13 +2,22 @@
 import { sql } from 'kysely'
 import { MIGRATIONS } from '../migrate.ts'
 import { OLDEST_REASON } from '../migrations/0046-oldest-reason.ts'
-import { firstName, otherName, PARTITIONED, partitionsOf, startOfDay } from '../requests/request-partitions.ts'
+import {
+  checkName,
+  dropCheck,
+  firstName,
+  otherName,
+  PARTITIONED,
+  type Partitioned,
+  partitionsOf,
+  startOfDay,
+} from '../requests/request-partitions.ts'
 import { readSchema, schemaNumber } from '../schema-state.ts'
 import { StoreError } from '../store.ts'
 import type { Database, Write } from '../tables.ts'
 import { withMigrationLock } from './postgres.ts'
 
-/** Rows go to the table as it was for so long, in which the command can be run again if it is killed. */
+/** Rows go to the table as it was for so long, in which gateways drop the check if the command is killed. */
 const DAYS_TO_CHANGE = 7
 const OLDEST = schemaNumber(Object.keys(OLDEST_REASON))
 const RETRIED = new Set(['55P03', '40P01'])
@@ -61,18 +70,15 @@ export const partitionRequests = (url: string, { now_ms, onStep }: Options): Pro
     return plan
   })
 
-const checkOf = (table: string) => sql.ref(`${table}_until`)
-const dropCheck = (db: Database, table: string) =>
-  sql`alter table ${sql.table(table)} drop constraint if exists ${checkOf(table)}`.execute(db)
-
 /** By a validated check the table becomes a partition without being read under a lock. */
-async function checkTimes(db: Database, table: string, until_ms: number): Promise<void> {
+async function checkTimes(db: Database, table: Partitioned, until_ms: number): Promise<void> {
+  const check = sql.ref(checkName(table))
   await retried(() => dropCheck(db, table))
   await retried(() =>
-    sql`alter table ${sql.table(table)} add constraint ${checkOf(table)}
+    sql`alter table ${sql.table(table)} add constraint ${check}
       check (at_ms < ${sql.lit(until_ms)}) not valid`.execute(db),
   )
-  await retried(() => sql`alter table ${sql.table(table)} validate constraint ${checkOf(table)}`.execute(db))
+  await retried(() => sql`alter table ${sql.table(table)} validate constraint ${check}`.execute(db))
 }
 
 async function exchange(write: Write, { until_ms }: PartitionPlan): Promise<void> {
@@ -92,7 +98,7 @@ async function exchange(write: Write, { until_ms }: PartitionPlan): Promise<void
     for (const { definition, is_primary } of indexes) if (!is_primary) await sql.raw(definition).execute(write)
     await sql`alter table ${sql.table(table)} attach partition ${sql.table(first)}
       for values from (minvalue) to (${sql.lit(until_ms)})`.execute(write)
-    await sql`alter table ${sql.table(first)} drop constraint if exists ${checkOf(table)}`.execute(write)
+    await sql`alter table ${sql.table(first)} drop constraint if exists ${sql.ref(checkName(table))}`.execute(write)
     await sql`create table ${sql.table(otherName(table))} partition of ${sql.table(table)} default`.execute(write)
   }
   await sql`update schema_compatibility set oldest = ${OLDEST}, reason = 'the request log is partitioned'

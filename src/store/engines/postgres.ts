@@ -1,6 +1,7 @@
 /** PostgreSQL with `pg`: a bounded pool, the same tables, and messages for the operator when it cannot be used. */
 import { CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
+import { INDEX_LOCK, MIGRATION_LOCK } from '../advisory-locks.ts'
 import type { Engine } from '../engine.ts'
 import { createExclusiveWrites } from '../exclusive-write.ts'
 import { missingIndexes } from '../large-indexes.ts'
@@ -22,9 +23,6 @@ const RUNNING_CONNECT_MILLISECONDS = 5_000
  * their calls fail meanwhile. Longer than any statement.
  */
 const IDLE_TRANSACTION_MILLISECONDS = 15_000
-/** Arbitrary numbers that only Gatehouse uses: the holder of the advisory lock migrates the tables, or builds large indexes. */
-const MIGRATION_LOCK = 7_306_089_155
-const INDEX_LOCK = 7_306_089_156
 const LOCK_PAUSE_MILLISECONDS = 100
 
 const INT8 = 20

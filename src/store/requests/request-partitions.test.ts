@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { startPostgres } from '../../../test/kit/postgres.ts'
 import { requestRow } from '../../../test/kit/request-rows.ts'
+import { copyStore } from '../backup/copy-store.ts'
 import { restoreBackup } from '../backup/restore-backup.ts'
 import { writeBackup } from '../backup/write-backup.ts'
 import type { Engine } from '../engine.ts'
-import { openPostgres } from '../engines/postgres.ts'
+import { openPostgres, withMigrationLock } from '../engines/postgres.ts'
 import { type PartitionStep, partitionRequests, planPartitions } from '../engines/postgres-partition.ts'
 import { MIGRATIONS, migrateWithin } from '../migrate.ts'
 import { readSchema, schemaProblem, tooNewText } from '../schema-state.ts'
@@ -54,6 +55,12 @@ const rows: RequestRow[] = Array.from({ length: 260 }, (_, at) =>
 async function partition(): Promise<void> {
   await partitionRequests(url, { now_ms: NOW })
   await keepPartitions(engine.db, { now_ms: FIRST, before_ms: 0 })
+}
+
+async function partitionKilled(before: PartitionStep): Promise<void> {
+  const script = join(import.meta.dir, '../../../test/kit/partitioning-process.ts')
+  const child = Bun.spawn([process.execPath, script, url, String(NOW), before], { stdin: 'ignore' })
+  expect(await child.exited).not.toBe(0)
 }
 
 async function pages(filter: RequestFilter, order: 'asc' | 'desc'): Promise<number[]> {
@@ -124,9 +131,7 @@ describe('a partitioned request log', () => {
     'is made by the next try where the one before was killed before the step %s, and rows are written between them',
     async (step) => {
       await log.append(rows.slice(0, 99))
-      const script = join(import.meta.dir, '../../../test/kit/partitioning-process.ts')
-      const child = Bun.spawn([process.execPath, script, url, String(NOW), step], { stdin: 'ignore' })
-      expect(await child.exited).not.toBe(0)
+      await partitionKilled(step)
       await log.append(rows.slice(99, 120))
       expect(await planPartitions(url, { now_ms: NOW })).toMatchObject({ is_done: false, until_ms: FIRST })
       await partition()
@@ -134,6 +139,18 @@ describe('a partitioned request log', () => {
       expect(await pages({}, 'asc')).toEqual(rows.map(({ row_id }) => row_id))
     },
   )
+
+  test('refuses no row where the command was killed: gateways drop its check, unless a command runs', async () => {
+    await partitionKilled('exchange')
+    const row = requestRow({ row_id: 1, at_ms: FIRST, tags: ['tagged'] })
+    await withMigrationLock(url, async () => {
+      await log.prune(0)
+      await expect(log.append([row])).rejects.toThrow('request_log_until')
+    })
+    await log.prune(0)
+    await log.append([row])
+    expect(await pages({ tag: 'tagged' }, 'asc')).toEqual([1])
+  })
 
   test('drops days that are over, with their tags and feedback, and deletes other rows one by one', async () => {
     await partition()
@@ -215,6 +232,30 @@ describe('a partitioned request log', () => {
     await sql`update schema_compatibility set schema = 1`.execute(engine.db)
     await engine.write((write) => migrateWithin(write))
     expect(await readSchema(engine.db, Object.keys(MIGRATIONS))).toMatchObject({ status: 'current', oldest: 46 })
+  })
+
+  test('is copied to SQLite, and from there into a database that can be partitioned, but not over one that is', async () => {
+    await partition()
+    await log.append(rows)
+    await engine.close()
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-partitions-'))
+    const file = `sqlite:${join(directory, 'gatehouse.db')}`
+    const target = await (await startPostgres()).createDatabase()
+    try {
+      expect((await copyStore({ from: url, to: file })).rows).toMatchObject({ request_log: 260, request_tags: 65 })
+      expect((await copyStore({ from: file, to: target })).rows).toMatchObject({ request_log: 260 })
+      await partitionRequests(target, { now_ms: FIRST + 6 * DAY })
+      const copied = await openPostgres(target)
+      const log = requestLogStore(copied)
+      await log.append([requestRow({ row_id: 999, at_ms: FIRST + 14 * DAY })])
+      expect((await log.search({ filter: {}, limit: 500 })).rows.slice(1)).toEqual(rows.toReversed())
+      await copied.close()
+      await expect(copyStore({ from: target, to: url })).rejects.toThrow('already, and was not changed')
+    } finally {
+      rmSync(directory, { recursive: true })
+      await (await startPostgres()).dropDatabase(target)
+      engine = await openPostgres(url)
+    }
   })
 
   test('is backed up, and restored as one table that older builds can use', async () => {

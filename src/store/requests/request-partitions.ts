@@ -3,15 +3,15 @@
  * that are no longer kept. Times are unix milliseconds, days those of UTC.
  */
 import { sql } from 'kysely'
+import { MIGRATION_LOCK, PARTITION_LOCK } from '../advisory-locks.ts'
 import type { Database, Write } from '../tables.ts'
 
 const DAY_MS = 86_400_000
 const DAYS_AHEAD = 3
 export const PARTITIONED = ['request_log', 'request_tags'] as const
-type Partitioned = (typeof PARTITIONED)[number]
+export type Partitioned = (typeof PARTITIONED)[number]
 
-/** An arbitrary number that only Gatehouse uses: one process at a time works on partitions. */
-const PARTITION_LOCK = 7_306_089_157
+const FEEDBACK_PER_BATCH = 500
 /** Writers wait behind a change that waits for a lock. */
 const LOCK_MILLISECONDS = 100
 /** A lock is not free, another process was faster, or rows of the day are in the partition of all others. */
@@ -25,6 +25,9 @@ const dayName = (table: Partitioned, ms: number): string => `${table}_${dateOf(m
 export const firstName = (table: Partitioned, until_ms: number): string => `${table}_until_${dateOf(until_ms)}`
 /** Of rows whose day has no partition, so that no row is refused. */
 export const otherName = (table: Partitioned): string => `${table}_other`
+
+/** The check by which the table becomes its first partition. */
+export const checkName = (table: Partitioned): string => `${table}_until`
 
 /** The first millisecond after its rows; undefined: it has no end. */
 function endOf(name: string): number | undefined {
@@ -49,7 +52,10 @@ export async function keepPartitions(
 ): Promise<number> {
   for (const table of PARTITIONED) {
     const names = await partitionsOf(db, table)
-    if (names.length === 0) return before_ms
+    if (names.length === 0) {
+      await dropLeftChecks(db)
+      return before_ms
+    }
     for (const start_ms of daysWithout(names, { table, now_ms }))
       await changeSoon(db, (write) => addDay(write, table, start_ms))
     for (const name of names)
@@ -73,16 +79,43 @@ const addDay = (write: Write, table: Partitioned, start_ms: number) =>
 
 async function dropPartition(write: Write, { table, name }: { table: Partitioned; name: string }): Promise<void> {
   if (!(await partitionsOf(write, table)).includes(name)) return
-  if (table === 'request_log')
-    await sql`delete from request_feedback where row_id in (select row_id from ${sql.table(name)})`.execute(write)
+  if (table === 'request_log') while (await deleteFeedback(write, name));
   await sql`drop table ${sql.table(name)}`.execute(write)
 }
 
+/** One batch of that of a partition, which may have more rows than a statement can read in its time; false: nothing is left. */
+async function deleteFeedback(write: Write, name: string): Promise<boolean> {
+  const of_day = sql`${sql.table(name)} as of_day`
+  const deleted = await sql`
+    delete from request_feedback where row_id in (
+      select given.row_id from request_feedback as given
+      where given.row_id between (select min(row_id) from ${of_day}) and (select max(row_id) from ${of_day})
+        and (select 1 from ${of_day} where of_day.row_id = given.row_id) = 1
+      limit ${FEEDBACK_PER_BATCH})`.execute(write)
+  return deleted.numAffectedRows === BigInt(FEEDBACK_PER_BATCH)
+}
+
+/** Those that a killed `migrate partition` has left would refuse rows from their day on; one that runs holds the lock. */
+async function dropLeftChecks(db: Database): Promise<void> {
+  for (const table of PARTITIONED) {
+    const { rows } = await sql`
+      select 1 from pg_constraint where conrelid = to_regclass(${table}) and conname = ${checkName(table)}`.execute(db)
+    if (rows.length > 0) await changeSoon(db, (write) => dropCheck(write, table), MIGRATION_LOCK)
+  }
+}
+
+export const dropCheck = (db: Database, table: Partitioned) =>
+  sql`alter table ${sql.table(table)} drop constraint if exists ${sql.ref(checkName(table))}`.execute(db)
+
 /** Where the change cannot be made at once, it is left to the next time. */
-async function changeSoon(db: Database, change: (write: Write) => Promise<unknown>): Promise<void> {
+async function changeSoon(
+  db: Database,
+  change: (write: Write) => Promise<unknown>,
+  advisory_lock = PARTITION_LOCK,
+): Promise<void> {
   try {
     await db.transaction().execute(async (write) => {
-      const lock = sql<{ held: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(PARTITION_LOCK)}) as held`
+      const lock = sql<{ held: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(advisory_lock)}) as held`
       if (!(await lock.execute(write)).rows[0]?.held) return
       await sql`set local lock_timeout = ${sql.lit(LOCK_MILLISECONDS)}`.execute(write)
       await change(write)
