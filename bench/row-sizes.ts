@@ -4,13 +4,14 @@
  * for a disk here.
  */
 import { Database } from 'bun:sqlite'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { systemClock } from '../src/kit/clock.ts'
 import { startGateway, type TestGateway } from '../test/kit/gateway.ts'
 import { startPostgres } from '../test/kit/postgres.ts'
+import { secondsOfPostgres } from './postgres-time.ts'
 
 const CALLS = Number(process.env.BENCH_CALLS ?? 4_000)
 const TASKS = Number(process.env.BENCH_TASKS ?? 1_000)
@@ -97,34 +98,6 @@ type Measured = {
   tables(): Promise<Table[]> | Table[]
   /** Seconds of processor time of the server so far; absent: it has no process of its own. */
   seconds?(): Promise<number>
-}
-
-const TICKS_A_SECOND = 100
-
-/** Of the server and of its processes, also of those that have ended. */
-async function secondsOfPostgres(url: string): Promise<number> {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  const { rows } = await client.query<{ setting: string }>(
-    `select setting from pg_settings where name = 'data_directory'`,
-  )
-  await client.end()
-  const [server = ''] = readFileSync(join(rows[0]?.setting ?? '', 'postmaster.pid'), 'utf8').split('\n')
-  let ticks = 0
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    // After the name, which may hold spaces: state, parent, ..., utime, stime, cutime, cstime.
-    const stat = (
-      await Bun.file(`/proc/${pid}/stat`)
-        .text()
-        .catch(() => '')
-    )
-      .replace(/^.*\) /s, '')
-      .split(' ')
-    const isServer = pid === server
-    if (!isServer && stat[1] !== server) continue
-    for (const at of isServer ? [11, 12, 13, 14] : [11, 12]) ticks += Number(stat[at])
-  }
-  return ticks / TICKS_A_SECOND
 }
 
 /** The tables once the ledger has so many entries: they are appended together, after the responses. */

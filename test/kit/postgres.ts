@@ -33,9 +33,8 @@ const SETTINGS = [
   'autovacuum=off',
   'shared_buffers=32MB',
   'max_connections=200',
-  'listen_addresses=127.0.0.1',
-  'unix_socket_directories=',
 ]
+const LOCAL = ['listen_addresses=127.0.0.1', 'unix_socket_directories=']
 
 /**
  * The guard reads a pipe that closes with this process, even when it is killed; it then stops the server and removes its
@@ -53,13 +52,13 @@ const GUARD = `
 
 let started: Promise<Postgres> | undefined
 
-/** One server per process. Throws if there are no binaries for this machine. */
-export function startPostgres(): Promise<Postgres> {
-  started ??= start()
+/** One server per process; `settings` are those of the first call. Throws if there are no binaries for this machine. */
+export function startPostgres(settings: readonly string[] = SETTINGS): Promise<Postgres> {
+  started ??= start(settings)
   return started
 }
 
-async function start(): Promise<Postgres> {
+async function start(settings: readonly string[]): Promise<Postgres> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-postgres-'))
   const owner = process.getuid?.() === 0 ? NOBODY : {}
   if (owner === NOBODY) chownSync(directory, NOBODY.uid, NOBODY.gid)
@@ -82,7 +81,7 @@ async function start(): Promise<Postgres> {
   )
   if (result.status !== 0) throw new Error(`PostgreSQL's initdb failed: ${result.error ?? result.stderr}`)
   const port = await freePort()
-  await serve(binaries.postgres, { directory, port, owner })
+  await serve(binaries.postgres, { directory, owner, settings: [...settings, ...LOCAL, `port=${port}`] })
   return { ...postgresAt(`127.0.0.1:${port}`), freeze: () => freeze(join(directory, 'data', 'postmaster.pid')) }
 }
 
@@ -128,10 +127,10 @@ function readable(binaries: Binaries, owner: Partial<typeof NOBODY>, directory: 
 
 function serve(
   binary: string,
-  { directory, port, owner }: { directory: string; port: number; owner: Partial<typeof NOBODY> },
+  { directory, owner, settings }: { directory: string; owner: Partial<typeof NOBODY>; settings: string[] },
 ): Promise<void> {
-  const settings = [...SETTINGS, `port=${port}`].flatMap((setting) => ['-c', setting])
-  const guard = spawn('sh', ['-c', GUARD, 'guard', binary, directory, ...settings], {
+  const options = settings.flatMap((setting) => ['-c', setting])
+  const guard = spawn('sh', ['-c', GUARD, 'guard', binary, directory, ...options], {
     ...owner,
     cwd: directory,
     detached: true,
