@@ -57,6 +57,8 @@ type FilledSection =
 export type Config = { [Name in FilledSection]: Required<NonNullable<FileConfig[Name]>> } & {
   /** The file it came from; undefined when there is none. */
   file: string | undefined
+  /** Absolute paths of files whose contents it has. */
+  secret_files?: readonly string[]
   data_dir: string
   /** `sqlite:<path>` or `postgres://...`; may contain a password. */
   store_url: string

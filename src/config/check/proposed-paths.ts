@@ -1,10 +1,9 @@
 /** Checks the paths of a configuration that comes by the admin API: they lie below the data directory, without links. */
 import { lstatSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
-import { isRecord } from '../../kit/json.ts'
 import type { Loaded } from '../load/load.ts'
-import type { Path } from '../load/read-yaml.ts'
 import type { FileConfig } from '../schema/schema.ts'
+import { namedPaths } from './sandbox-paths.ts'
 import type { Violation } from './semantic-checks.ts'
 
 type PathParts = {
@@ -14,8 +13,6 @@ type PathParts = {
   /** Absolute. */
   config_file: string
 }
-
-type Named = { path: Path; text: string /** What a relative path is relative to. */; base: string; isSink: boolean }
 
 /** Names that no other file of the gateway has, and none that another program runs or reads as its settings. */
 const SINK_NAME = /\.(ndjson|jsonl|log)$/
@@ -43,26 +40,6 @@ export function proposedPathProblems({ file, before, data_dir, config_file }: Pa
 }
 
 const NOT_A_SINK = 'must end with .ndjson, .jsonl or .log where it is given by the admin API'
-
-/** Every setting that names a file or a directory. */
-export function namedPaths(value: unknown, data_dir: string): Named[] {
-  const out: Named[] = []
-  const add = (path: Path, text: unknown, { base = process.cwd(), isSink = false } = {}) => {
-    if (typeof text === 'string') out.push({ path, text, base, isSink })
-  }
-  const { outputs, request_log, providers } = isRecord(value) ? value : {}
-  if (isRecord(outputs)) add(['outputs', 'directory'], outputs.directory)
-  const sinks = isRecord(request_log) && Array.isArray(request_log.sinks) ? request_log.sinks : []
-  for (const [index, sink] of sinks.entries()) {
-    const file = isRecord(sink) && isRecord(sink.file) ? sink.file : {}
-    add(['request_log', 'sinks', index, 'file', 'path'], file.path, { base: data_dir, isSink: true })
-  }
-  for (const [id, provider] of Object.entries(isRecord(providers) ? providers : {})) {
-    const options = isRecord(provider) && isRecord(provider.options) ? provider.options : {}
-    add(['providers', id, 'options', 'credentials'], options.credentials)
-  }
-  return out
-}
 
 /** Why a path may not be given by the admin API; undefined: it may. */
 function placeProblem(data_dir: string, target: string): string | undefined {

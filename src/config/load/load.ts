@@ -5,6 +5,7 @@ import { memberOf } from '../../kit/json.ts'
 import { checkFile, type ProposalLimits } from '../check/check.ts'
 import { contentsKeyProblem } from '../check/contents-checks.ts'
 import { ConfigError, type ConfigProblem, ENVIRONMENT } from '../check/problem.ts'
+import { sandboxProblems } from '../check/sandbox-paths.ts'
 import { type ConfigOrigin, type SecretFile, secretFileProblem } from '../check/secret-places.ts'
 import type { KnownProviders } from '../check/semantic-checks.ts'
 import { expansionProblem } from '../check/variable-places.ts'
@@ -108,7 +109,11 @@ export function loadWithSources(parts: LoadParts): Loaded {
     const nowhere = { line: undefined, column: undefined }
     throw new ConfigError([{ file: ENVIRONMENT, ...nowhere, path: 'GATEHOUSE_CONTENTS_KEY', message }])
   }
-  return { config: settled({ settings, path, file, cwd }), settings, yaml, secret_files }
+  const secrets = secret_files.map((named) => resolve(dirname(path), named.file))
+  const config = settled({ settings, path, file, cwd, secrets })
+  const opened = sandboxProblems(config, environment, yaml)
+  if (opened.length > 0) throw new ConfigError(opened)
+  return { config, settings, yaml, secret_files }
 }
 
 /** Paths are relative to the directory of the configuration file. */
@@ -156,14 +161,21 @@ function outputsOf(outputs: unknown, base: string): Pick<FileStore, 'outputs'> {
   return typeof directory === 'string' ? { outputs: { directory: resolve(base, directory) } } : {}
 }
 
-type Settled = { settings: EnvironmentSettings; path: string | undefined; file: FileConfig; cwd: string }
+type Settled = {
+  settings: EnvironmentSettings
+  path: string | undefined
+  file: FileConfig
+  cwd: string
+  secrets?: readonly string[]
+}
 
-function settled({ settings, path, file, cwd }: Settled): Config {
+function settled({ settings, path, file, cwd, secrets = [] }: Settled): Config {
   const { host, port, log_level, bootstrap_token, admin_token, contents_key, contents_key_old } = settings
   const in_file = path === undefined || file.data_dir === undefined ? undefined : resolve(dirname(path), file.data_dir)
   const data_dir = settings.data_dir ?? in_file ?? resolve(cwd, 'data')
   return deepFreeze({
     file: path,
+    ...(secrets.length > 0 && { secret_files: secrets }),
     data_dir,
     store_url: settings.database_url ?? storeUrl(data_dir),
     store: { ...DEFAULT_STORE, ...file.store },

@@ -1,8 +1,9 @@
 /** How the program of an MCP server is confined: what it reads and writes, by its settings and by what it is started with. */
 import { mkdirSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isWithin, openedProblem, SYSTEM_KEYS } from '../../config/check/sandbox-paths.ts'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import type { Confinement } from '../../kit/confinement.ts'
 import { IS_EXECUTABLE } from '../../kit/resources.ts'
@@ -36,7 +37,6 @@ const SYSTEM = [
     'nsswitch.conf os-release passwd pki protocols resolv.conf services ssl terminfo timezone',
   ].map((names) => names.replaceAll(/\S+/g, '/etc/$&')),
 ].flatMap((paths) => paths.split(' '))
-const KEYS = ['/etc/ssl/private', '/etc/pki/tls/private']
 
 /** Throws an Error that names what is missing. */
 export function confinementOf({ name, config, inherited, places }: ProgramParts): Confinement {
@@ -56,7 +56,7 @@ export function confinementOf({ name, config, inherited, places }: ProgramParts)
   const named = command.includes('/') ? [resolve(command)] : directories.map((path) => join(path, command))
   const program = named.find((path) => statsOf(path)?.isFile())
   if (program === undefined) throw new Error(`the program ${command} was not found`)
-  const hidden = [...places.hidden, ...KEYS].flatMap((path) => realPath(path) ?? [])
+  const hidden = [...places.hidden, ...SYSTEM_KEYS].flatMap((path) => realPath(path) ?? [])
   const given = (member: 'read' | 'write', paths: string[]) => paths.map((path) => givenPath(member, path, hidden))
   const started = args.map((text) => fromHere(text))
   const implied = [
@@ -106,9 +106,6 @@ function attempt<Result>(read: () => Result): Result | undefined {
   }
 }
 
-const isWithin = (path: string, directory: string): boolean =>
-  path === directory || path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`)
-
 /** Without what lies in another one. */
 const outermost = (paths: string[]): string[] =>
   [...new Set(paths)].filter((path, _, all) => !all.some((other) => other !== path && isWithin(path, other)))
@@ -120,8 +117,8 @@ const fromHere = (text: string): string =>
 function givenPath(member: string, path: string, hidden: string[]): string {
   const real = realPath(path)
   if (real === undefined) throw new Error(`sandbox.${member}: ${path} does not exist`)
-  const secret = hidden.find((one) => isWithin(one, real) || isWithin(real, one))
-  if (secret !== undefined) throw new Error(`sandbox.${member}: ${path} leads to ${secret}, which no program may reach`)
+  const problem = openedProblem(path, hidden)
+  if (problem !== undefined) throw new Error(`sandbox.${member}: ${problem}`)
   return real
 }
 
