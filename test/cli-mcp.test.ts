@@ -19,7 +19,11 @@ let server: ReturnType<typeof Bun.serve>
 beforeEach(async () => {
   vendor = startMcpVendor()
   vendor.tools = [tool('act'), tool('odd\u001b[2J')]
-  const mcp = { ...DEFAULT_MCP, approve: 'manual' as const, servers: { v: { url: vendor.url } } }
+  const mcp = {
+    ...DEFAULT_MCP,
+    approve: 'manual' as const,
+    servers: { v: { url: vendor.url }, free: { command: 'x', sandbox: 'off' as const }, kept: { command: 'x' } },
+  }
   store_url = `sqlite:${join(tmpdir(), `gatehouse-cli-mcp-${process.pid}-${crypto.randomUUID()}.db`)}`
   gateway = await startGateway({ admin_token: OWNER, mcp }, { clock: systemClock, store_url })
   server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: (request) => gateway.instance.fetch(request) })
@@ -39,7 +43,9 @@ async function mcp(line: string) {
 
 describe('gatehouse mcp', () => {
   it('lists what was seen, and approves one tool, then all of a server', async () => {
-    expect((await mcp('list')).out).toMatch(/sandbox +calculator +approved +built in/)
+    const first = (await mcp('list')).out
+    expect(first).toMatch(/sandbox +calculator +approved +built in/)
+    expect(first).toMatch(/PROGRAM +SANDBOX\nfree +off *\nkept +(on: network any|not possible here)/)
     await using client = await mcpClient(gateway)
     await client.listTools()
     const { out } = await mcp('list')

@@ -1,12 +1,14 @@
 /** The settings of the sandbox of programs: how they are checked and shown, and what they never open. */
 import { afterAll, describe, expect, it } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run as runCheck } from '../src/cli/commands/check.ts'
 import { proposedProgramProblems } from '../src/config/check/mcp-checks.ts'
 import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
+import { sandboxText } from '../src/config/schema/mcp-schema.ts'
 import { programPlaces } from '../src/gateway/program-places.ts'
+import { HAS_LANDLOCK } from './kit/confined.ts'
 import { configOf } from './kit/gateway.ts'
 import { collectingTerminal } from './kit/terminal.ts'
 
@@ -31,11 +33,12 @@ describe('the sandbox of a configuration', () => {
       y: { command: 'y', sandbox: 'off' },
       z: { command: 'z' },
     })
-    expect(out).toContain(
-      'mcp.servers.x is a program; sandbox: network none, Unix sockets, reads /srv/a, writes /srv/b\n',
-    )
+    const here = (text: string) => (HAS_LANDLOCK ? text : 'not possible here (no Landlock): it does not start')
+    const x = here('on: network none, Unix sockets, reads /srv/a, writes /srv/b')
+    expect(out).toContain(`mcp.servers.x is a program; sandbox: ${x}\n`)
     expect(out).toContain('mcp.servers.y is a program; sandbox: off\n')
-    expect(out).toContain('mcp.servers.z is a program; sandbox: network any\n')
+    expect(out).toContain(`mcp.servers.z is a program; sandbox: ${here('on: network any')}\n`)
+    expect(sandboxText({ command: 'x' }, false)).toStartWith('not possible here')
   })
 
   it('names absolute paths, at a program only', async () => {
@@ -46,6 +49,43 @@ describe('the sandbox of a configuration', () => {
     expect(code).toBe(1)
     expect(err).toContain('mcp.servers.x.sandbox: has "srv", which is no absolute path')
     expect(err).toContain('mcp.servers.y.sandbox: does not belong to a server with url')
+  })
+
+  it('opens neither all of the system nor files of the gateway, by links either', async () => {
+    const link = join(root, 'link')
+    symlinkSync('/proc/self', link)
+    const paths = ['/', '/proc', '/proc/1', '/proc/self/root', '/dev', '/etc/ssl', link]
+    for (const path of paths) {
+      const { code, err } = await check({ x: { command: 'x', sandbox: { write: [path] } } })
+      expect([path, code, err]).toEqual([path, 1, expect.stringContaining('mcp.servers.x.sandbox.write: ')])
+      expect(err).toContain(`${path} `)
+    }
+    const own = mkdtempSync(join(root, 'own-'))
+    for (const name of ['srv', 'data']) mkdirSync(join(own, name))
+    writeFileSync(join(own, 'secret'), 'falcon-4711')
+    symlinkSync(join(own, 'data'), join(own, 'srv/data'))
+    const written = (path: string) => ({
+      admin_tokens: {},
+      mcp: {
+        servers: {
+          y: { url: 'https://mcp.example.com/', key: '${file:secret}' },
+          x: { command: 'x', sandbox: { read: [path] } },
+        },
+      },
+    })
+    for (const name of ['', 'data', 'data/sub', 'srv/data', 'srv', 'gatehouse.yaml', 'secret']) {
+      const path = join(own, name)
+      writeFileSync(join(own, 'gatehouse.yaml'), JSON.stringify(written(path)))
+      const { terminal, printed } = collectingTerminal({ cwd: own })
+      // A directory may have a link that leads out: it opens nothing behind it.
+      const isOpen = name === 'srv'
+      expect([name, await runCheck([], terminal)]).toEqual([name, isOpen ? 0 : 1])
+      if (!isOpen)
+        expect(printed.err).toMatch(
+          /gatehouse\.yaml:1:\d+ {2}mcp\.servers\.x\.sandbox\.read: .* which no program may reach/,
+        )
+      expect(printed.err).not.toContain('falcon-4711')
+    }
   })
 
   it('never names files of the gateway', () => {

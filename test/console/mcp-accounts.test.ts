@@ -84,7 +84,8 @@ describeInBrowser('accounts of a person at MCP servers in the console', () => {
     const viewed = await opened.open('/mcp', { role: 'viewer' })
     await viewed.getByRole('region', { name: 'People' }).getByText('ada', { exact: true }).waitFor()
     expect(await viewed.getByRole('button', { name: /^Disconnect/ }).count()).toBe(0)
-    const page = await opened.open('/mcp', { role: 'operator', width: 390 })
+    await connect('bob', 1_700_000_000)
+    const page = await opened.open('/mcp?person=ADA', { role: 'operator', width: 390 })
     const cells = page.getByRole('region', { name: 'People' }).getByRole('row').last().getByRole('cell')
     await expectSoon(
       async () => (await cells.allTextContents()).slice(0, 4),
@@ -98,8 +99,10 @@ describeInBrowser('accounts of a person at MCP servers in the console', () => {
     await page.getByRole('alertdialog').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Disconnect ada from issues' }).press('Enter')
     await page.getByRole('button', { name: 'Disconnect', exact: true }).last().press('Enter')
-    await page.getByText('Nobody has connected an account').waitFor()
-    expect(await opened.admin<object>('/mcp/people')).toMatchObject({ data: [] })
+    await page.getByText('Nobody meets this filter').waitFor()
+    await page.getByRole('searchbox', { name: 'Find a person' }).fill('')
+    await page.getByRole('button', { name: 'Disconnect bob from issues' }).waitFor()
+    expect(await opened.admin<object>('/mcp/people')).toMatchObject({ data: [{ subject: 'bob' }] })
   })
 
   it.each(['light', 'dark'] as const)('are a table without serious faults for axe, %s', async (scheme) => {

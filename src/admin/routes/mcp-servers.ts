@@ -4,6 +4,7 @@ import { shownValue } from '../../config/edit/masking.ts'
 import { type McpServerConfig, sandboxText } from '../../config/schema/mcp-schema.ts'
 import type { McpServers } from '../../families/mcp/servers.ts'
 import type { Context, Route } from '../../http/context.ts'
+import { landlockVersion } from '../../kit/confinement.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { orNull, titled } from '../../spec/fields.ts'
@@ -17,7 +18,10 @@ const McpServer = titled('McpServer', {
   server: Type.String(),
   kind: Type.Enum(['built in', 'http', 'sse', 'openapi', 'program']),
   address: orNull(Type.String(), 'Its address, or the program without its arguments; null: it is built in.'),
-  sandbox: orNull(Type.String(), 'How its program is confined, or `off`; null: it is none.'),
+  sandbox: orNull(
+    Type.String(),
+    'How its program is confined, such as `on: network any`; `off`; or that it cannot be here. null: it is none.',
+  ),
   per_session: Type.Boolean({
     description: 'Sessions of clients have connections of their own, of which nothing is said here.',
   }),
@@ -78,7 +82,7 @@ function view(upstream: McpUpstream) {
   return {
     server: name,
     ...placeOf(name, config),
-    sandbox: config ? sandboxText(config) : null,
+    sandbox: config ? sandboxText(config, landlockVersion() > 0) : null,
     per_session: config?.per_session ?? false,
     state: failing ? 'failing' : is_connected ? 'connected' : 'idle',
     failing_since: failing ? Math.floor(failing.since_ms / 1000) : null,

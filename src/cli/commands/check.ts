@@ -8,6 +8,7 @@ import { sandboxText } from '../../config/schema/mcp-schema.ts'
 import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type Clock, systemClock } from '../../kit/clock.ts'
+import { landlockVersion } from '../../kit/confinement.ts'
 import { readArguments } from '../arguments.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { askProviders, onlineTable } from './check-online.ts'
@@ -93,7 +94,10 @@ function summary({ file, providers, models }: Config, cwd: string): string {
 
 /** What runs on the host, and how it is confined. */
 function programsOf({ mcp }: Config): string {
-  const lines = Object.entries(mcp.servers).map(([name, server]) => ({ name, text: sandboxText(server) }))
+  const lines = Object.entries(mcp.servers).map(([name, server]) => ({
+    name,
+    text: sandboxText(server, landlockVersion() > 0),
+  }))
   return lines
     .flatMap(({ name, text }) => (text ? [`mcp.servers.${name} is a program; sandbox: ${text}\n`] : []))
     .join('')

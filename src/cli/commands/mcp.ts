@@ -10,7 +10,8 @@ Works on a running gateway (--url), or on its store. A tool of an MCP server is 
 whose description or schemas have changed is off until it is approved again.
 
 Commands:
-  list                      show the tools that were seen, and what has changed since they were approved
+  list                      show the tools that were seen, and what has changed since they were approved; of a running
+                            gateway, how programs are confined
   approve <server>[/tool]   approve a tool, or all tools of the server, as they are now
   people                    show who has connected an account of their own to a server
   disconnect <connection>   end the connection of a person, by its id in the list of people
@@ -34,6 +35,8 @@ type Tool = {
   approved_by: string | null
 }
 
+type Server = { server: string; sandbox: string | null }
+
 const ACTIONS: Record<string, Action> = {
   list: { flags: {}, positionals: [], run: list },
   approve: { flags: {}, positionals: ['the name of a server, or server/tool'], run: approve },
@@ -49,13 +52,17 @@ const toolsOf = async ({ api }: Work): Promise<Tool[]> => (await api.all('/mcp/t
 async function list(work: Work): Promise<number> {
   const { given, terminal } = work
   const tools = await toolsOf(work)
-  if (given.has('json')) terminal.out(json({ tools }))
+  const servers = work.store ? [] : ((await work.api.all('/mcp/servers')) as Server[])
+  const programs = servers.flatMap(({ server, sandbox }) => (sandbox === null ? [] : [[server, sandbox]]))
+  if (given.has('json')) terminal.out(json({ tools, ...(!work.store && { servers }) }))
   else if (tools.length === 0) terminal.out('No tool was seen yet: a server is asked when a client first uses /mcp.\n')
   else {
     const rows = tools.map(({ server, tool, state, approved_by }) => [server, clean(tool), state, approved_by ?? '-'])
     terminal.out(headedTable(['SERVER', 'TOOL', 'STATE', 'APPROVED BY'], rows, terminal))
     for (const tool of tools) terminal.out(differenceOf(tool))
   }
+  if (!given.has('json') && programs.length > 0)
+    terminal.out(`\n${headedTable(['PROGRAM', 'SANDBOX'], programs, terminal)}`)
   return 0
 }
 

@@ -118,13 +118,14 @@ const McpServer = section({
 })
 export type McpServerConfig = Type.Static<typeof McpServer>
 
-/** How its program is confined, in one line; null: it is none. */
-export function sandboxText({ command, sandbox = {} }: McpServerConfig): string | null {
+/** How its program is confined, in one line; null: it is none. `isPossible`: here. */
+export function sandboxText({ command, sandbox = {} }: McpServerConfig, isPossible: boolean): string | null {
   if (command === undefined) return null
   if (sandbox === 'off') return 'off'
+  if (!isPossible) return 'not possible here (no Landlock): it does not start'
   const { network = 'any', unix_sockets = false, read = [], write = [] } = sandbox
   const paths = [...read.map((path) => `reads ${path}`), ...write.map((path) => `writes ${path}`)]
-  return [`network ${network}`, ...(unix_sockets ? ['Unix sockets'] : []), ...paths].join(', ')
+  return [`on: network ${network}`, ...(unix_sockets ? ['Unix sockets'] : []), ...paths].join(', ')
 }
 
 const McpLogin = section(

@@ -144,6 +144,20 @@ function Servers({ mayConnect }: { mayConnect: boolean }) {
       cell: ({ kind, address }) => (kind === 'program' ? `program ${address}` : (address ?? kind)),
     },
     {
+      key: 'sandbox',
+      head: 'Sandbox',
+      cell: ({ sandbox }) =>
+        sandbox?.startsWith('on') ? (
+          <span className="cut" title={sandbox}>
+            {sandbox}
+          </span>
+        ) : sandbox === null ? (
+          <Nothing text="–" />
+        ) : (
+          <Badge tone={sandbox === 'off' ? 'warn' : 'danger'}>{sandbox}</Badge>
+        ),
+    },
+    {
       key: 'error',
       head: 'Last error',
       cell: ({ error }) =>

@@ -1,10 +1,13 @@
 /** People who have connected an account of theirs to an MCP server, each of whom an operator can disconnect. */
 import { useState } from 'react'
-import { useAct, useApiList } from '../../api/hooks.ts'
+import { useAct, useApiAll } from '../../api/hooks.ts'
 import type { McpPerson } from '../../api/types.ts'
+import { text } from '../../lib/search.ts'
+import { useAddress } from '../../ui/address.ts'
 import { Button } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
 import { Badge, Card, Nothing } from '../../ui/display.tsx'
+import { Filters, SearchField } from '../../ui/filters.tsx'
 import { Empty } from '../../ui/states.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/values.tsx'
@@ -13,7 +16,11 @@ const time = (at: number | null) => (at === null ? <Nothing text="–" /> : <Tim
 
 export function People({ mayDisconnect }: { mayDisconnect: boolean }) {
   const [leaving, setLeaving] = useState<McpPerson>()
-  const people = useApiList('GET /admin/v1/mcp/people', {})
+  const [{ person: wanted }, change] = useAddress({ person: text() })
+  const people = useApiAll('GET /admin/v1/mcp/people', {})
+  const rows = people.rows.filter(({ subject, server }) =>
+    `${subject} ${server}`.toLowerCase().includes(wanted.toLowerCase()),
+  )
   const end = useAct('DELETE /admin/v1/mcp/people/{connection_id}', {
     changes: ['GET /admin/v1/mcp'],
     done: ({ revoked }) =>
@@ -56,19 +63,21 @@ export function People({ mayDisconnect }: { mayDisconnect: boolean }) {
   ]
   return (
     <Card title="People with accounts of their own" isFlush>
+      {people.rows.length > 0 && (
+        <Filters onClear={wanted ? () => change({ person: '' }) : undefined}>
+          <SearchField label="Find a person" value={wanted} onChange={(value) => change({ person: value })} />
+        </Filters>
+      )}
       <Table
         label="People"
         columns={columns}
-        rows={people.rows}
+        rows={rows}
         keyOf={({ connection_id }) => connection_id}
         isLoading={people.isLoading}
         error={people.error}
         onRetry={people.reload}
-        hasMore={people.hasMore}
-        isLoadingMore={people.isLoadingMore}
-        onMore={people.more}
         empty={
-          <Empty title="Nobody has connected an account" icon="tool">
+          <Empty title={wanted ? 'Nobody meets this filter' : 'Nobody has connected an account'} icon="tool">
             At a server with <code>oauth_user</code> each person connects an account on this page.
           </Empty>
         }
