@@ -55,6 +55,15 @@ const TUNING = [
 /** Fields that other vendors introduced. */
 const VENDOR_EXTRAS = ['repetition_penalty', 'thinking_enabled', 'web_search']
 
+/** Vendors without a list of models that the gateway reads, by their kind: a key alone would add a provider without models. */
+const unlisted = (vendors: { [Kind in ProviderKind]?: [base_url: string, ...key_env: string[]] }) =>
+  Object.fromEntries(
+    Object.entries(vendors).map(([kind, [base_url, ...key_env]]): [string, Preset] => [
+      kind,
+      { kind: kind as ProviderKind, base_url, key_env, found_by_key: false },
+    ]),
+  )
+
 export const PRESETS: Record<string, Preset> = {
   openai: {
     base_url: 'https://api.openai.com/v1',
@@ -207,60 +216,20 @@ export const PRESETS: Record<string, Preset> = {
     input_types: { query: 'retrieval.query', document: 'retrieval.passage' },
   },
 
-  voyage: { kind: 'voyage', base_url: 'https://api.voyageai.com/v1', key_env: ['VOYAGE_API_KEY'], found_by_key: false },
-
-  // Vendors of audio; they have no model list that the gateway reads.
-  elevenlabs: {
-    kind: 'elevenlabs',
-    base_url: 'https://api.elevenlabs.io',
-    key_env: ['ELEVENLABS_API_KEY'],
-    found_by_key: false,
-  },
-  deepgram: {
-    kind: 'deepgram',
-    base_url: 'https://api.deepgram.com',
-    key_env: ['DEEPGRAM_API_KEY'],
-    found_by_key: false,
-  },
-  assemblyai: {
-    kind: 'assemblyai',
-    base_url: 'https://api.assemblyai.com',
-    key_env: ['ASSEMBLYAI_API_KEY'],
-    found_by_key: false,
-  },
-
-  // Vendors of videos and 3D models. They have no model list, so a key alone would add a provider without models.
-  fal: { kind: 'fal', base_url: 'https://queue.fal.run', key_env: ['FAL_KEY', 'FAL_API_KEY'], found_by_key: false },
-  replicate: {
-    kind: 'replicate',
-    base_url: 'https://api.replicate.com/v1',
-    key_env: ['REPLICATE_API_TOKEN'],
-    found_by_key: false,
-  },
-  minimax: {
-    kind: 'minimax',
-    base_url: 'https://api.minimax.io/v2',
-    key_env: ['MINIMAX_API_KEY'],
-    found_by_key: false,
-  },
-  'black-forest-labs': {
-    kind: 'black-forest-labs',
-    base_url: 'https://api.bfl.ai/v1',
-    key_env: ['BFL_API_KEY'],
-    found_by_key: false,
-  },
-  meshy: {
-    kind: 'meshy',
-    base_url: 'https://api.meshy.ai/openapi',
-    key_env: ['MESHY_API_KEY'],
-    found_by_key: false,
-  },
-  tripo: {
-    kind: 'tripo',
-    base_url: 'https://api.tripo3d.ai/v2/openapi',
-    key_env: ['TRIPO_API_KEY'],
-    found_by_key: false,
-  },
+  ...unlisted({
+    voyage: ['https://api.voyageai.com/v1', 'VOYAGE_API_KEY'],
+    // Audio.
+    elevenlabs: ['https://api.elevenlabs.io', 'ELEVENLABS_API_KEY'],
+    deepgram: ['https://api.deepgram.com', 'DEEPGRAM_API_KEY'],
+    assemblyai: ['https://api.assemblyai.com', 'ASSEMBLYAI_API_KEY'],
+    // Images, videos and 3D models.
+    fal: ['https://queue.fal.run', 'FAL_KEY', 'FAL_API_KEY'],
+    replicate: ['https://api.replicate.com/v1', 'REPLICATE_API_TOKEN'],
+    minimax: ['https://api.minimax.io/v2', 'MINIMAX_API_KEY'],
+    'black-forest-labs': ['https://api.bfl.ai/v1', 'BFL_API_KEY'],
+    meshy: ['https://api.meshy.ai/openapi', 'MESHY_API_KEY'],
+    tripo: ['https://api.tripo3d.ai/v2/openapi', 'TRIPO_API_KEY'],
+  }),
 
   ollama: {
     base_url: 'http://127.0.0.1:11434/v1',

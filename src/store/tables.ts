@@ -18,6 +18,8 @@ import type { ContentsRow } from './requests/contents-row.ts'
 import type { LiveRow } from './requests/live-store.ts'
 import type { Feedback, RequestRow } from './requests/request-row.ts'
 import type { MinuteRow, SumsRow } from './requests/sum-row.ts'
+import type { StoredConversation } from './responses/conversation-store.ts'
+import type { StoredResponse } from './responses/response-row.ts'
 import type { TaskStep } from './tasks/task-step.ts'
 import type { WebhookAttempt } from './tasks/webhook-row.ts'
 import type { LeaseRow } from './tokens/lease-store.ts'
@@ -96,16 +98,8 @@ type CallbacksTable = {
 
 type WebhookAttemptsTable = WebhookAttempt & { callback_id: string }
 
-export type ResponsesTable = {
-  response_id: string
-  token_id: string
+export type ResponsesTable = JsonText<Omit<StoredResponse, 'end_user'>, 'input' | 'response'> & {
   end_user: string | null
-  previous_id: string | null
-  created_at: number
-  expires_at: number
-  /** JSON text, as is `response`. */
-  input: string
-  response: string
 }
 
 type ResponseRunsTable = {
@@ -123,13 +117,7 @@ type ResponseRunsTable = {
 /** Events in order, as they are streamed; the last one has this number. */
 type ResponseEventsTable = { response_id: string; token_id: string | null; last_number: number; events: string }
 
-type ConversationsTable = {
-  conversation_id: string
-  token_id: string
-  created_at: number
-  expires_at: number
-  /** JSON text. */
-  metadata: string
+type ConversationsTable = JsonText<StoredConversation, 'metadata'> & {
   /** Increases with every change of the items. */
   revision: number
   locked_by: string | null

@@ -4,7 +4,7 @@ import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { endUserName } from '../../kit/end-user-name.ts'
-import { noSummary, SUMMARY_ORDERS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
+import { noSummary, SUMMARY_ORDERS, SUMMARY_SUMS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
@@ -29,24 +29,6 @@ const BY = [...SUM_DIMENSIONS, 'none'] as const
 const POINTS = ['true', 'false'] as const
 const STEPS = Object.keys(SUM_STEPS) as SumStep[]
 
-const count = () => Type.Integer({ minimum: 0 })
-const Quantiles = Type.Object({
-  p50: orNull(Type.Number()),
-  p95: orNull(Type.Number(), 'At most 2 % from the exact value; null: no calls.'),
-})
-const sums = {
-  calls: count(),
-  errors: Type.Record(Type.String(), Type.Integer(), { description: 'The count of each error code.' }),
-  input_tokens: count(),
-  output_tokens: count(),
-  cost: Type.Number({
-    description: 'What the providers charge, in the currency of the ledger, as far as it is known.',
-  }),
-  charge: Type.Number({ description: 'What the callers are charged, in the same way.' }),
-  cache_hits: count(),
-  duration: Quantiles,
-  first_byte: Quantiles,
-}
 const SummarySeries = titled('SummarySeries', {
   key: orNull(
     Type.String(),
@@ -56,10 +38,10 @@ const SummarySeries = titled('SummarySeries', {
     description: 'The name of the token or project; otherwise the key, `all`, `other` or `(none)`.',
   }),
   points: Type.Array(
-    Type.Object({ time: Type.Integer({ description: 'Unix seconds: the start of the step (UTC).' }), ...sums }),
+    Type.Object({ time: Type.Integer({ description: 'Unix seconds: the start of the step (UTC).' }), ...SUMMARY_SUMS }),
     { description: 'In the order of time. Steps without calls have none; none at all where `points` is false.' },
   ),
-  total: Type.Object(sums),
+  total: Type.Object(SUMMARY_SUMS),
 })
 const Summary = titled('Summary', {
   object: Type.Literal('summary'),
@@ -69,7 +51,7 @@ const Summary = titled('Summary', {
   by: Type.Enum([...BY]),
   series: Type.Array(SummarySeries, { description: 'The largest first.' }),
   other: Type.Boolean({ description: 'Whether the last series is that of all other keys. By tag there is none.' }),
-  total: Type.Object(sums, { description: 'Of all calls that match the filters.' }),
+  total: Type.Object(SUMMARY_SUMS, { description: 'Of all calls that match the filters.' }),
 })
 
 export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRouteParts): Route[] {

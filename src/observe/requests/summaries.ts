@@ -1,5 +1,7 @@
 /** Summaries of the request log for charts: series of sums by time, of the largest keys of one dimension, and of the rest. */
+import Type from 'typebox'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { orNull } from '../../spec/fields.ts'
 import { fromNano } from '../../spec/price.ts'
 import {
   addSum,
@@ -34,21 +36,26 @@ export type SummaryQuery = {
   points?: boolean
 }
 
-/** Milliseconds; null: of no call. */
-type Quantiles = { p50: number | null; p95: number | null }
-
-/** Amounts in units of the ledger's currency. */
-type SummarySums = {
-  calls: number
-  errors: Record<string, number>
-  input_tokens: number
-  output_tokens: number
-  cost: number
-  charge: number
-  cache_hits: number
-  duration: Quantiles
-  first_byte: Quantiles
+const count = () => Type.Integer({ minimum: 0 })
+/** Milliseconds. */
+const Quantiles = Type.Object({
+  p50: orNull(Type.Number()),
+  p95: orNull(Type.Number(), 'At most 2 % from the exact value; null: no calls.'),
+})
+export const SUMMARY_SUMS = {
+  calls: count(),
+  errors: Type.Record(Type.String(), Type.Integer(), { description: 'The count of each error code.' }),
+  input_tokens: count(),
+  output_tokens: count(),
+  cost: Type.Number({
+    description: 'What the providers charge, in the currency of the ledger, as far as it is known.',
+  }),
+  charge: Type.Number({ description: 'What the callers are charged, in the same way.' }),
+  cache_hits: count(),
+  duration: Quantiles,
+  first_byte: Quantiles,
 }
+type SummarySums = Type.Static<Type.TObject<typeof SUMMARY_SUMS>>
 
 /** `key`: null for all calls together, and for the rest. Times without calls have no point. */
 export type SummarySeries = {
@@ -231,7 +238,7 @@ const toSums = ({ cost, charge, errors, duration, first_byte, ...counts }: Reque
   first_byte: toQuantiles(first_byte),
 })
 
-function toQuantiles(sketch: QuantileSketch): Quantiles {
+function toQuantiles(sketch: QuantileSketch): SummarySums['duration'] {
   const [p50 = null, p95 = null] = quantilesOf(sketch, [0.5, 0.95])
   return { p50, p95 }
 }
