@@ -1,20 +1,14 @@
 /** Shared by the APIs for embeddings, rerank and moderation: the names of input types, and the counts of usage. */
+import { byName } from '../kit/by-name.ts'
 import { isRecord } from '../kit/json.ts'
 
 export type InputTypeNames = { query: string; document: string }
 
 /** The values that clients of several providers send, mapped to one of two. */
-const KNOWN: Record<string, keyof InputTypeNames> = {
-  query: 'query',
-  search_query: 'query',
-  retrieval_query: 'query',
-  'retrieval.query': 'query',
-  document: 'document',
-  passage: 'document',
-  search_document: 'document',
-  retrieval_document: 'document',
-  'retrieval.passage': 'document',
-}
+const KNOWN = byName<keyof InputTypeNames>(
+  ['query', 'query search_query retrieval_query retrieval.query'],
+  ['document', 'document passage search_document retrieval_document retrieval.passage'],
+)
 
 /** The provider's name of an input type; an unknown value may be the provider's own and is passed on. */
 export function toVendorInputType(value: string, names: InputTypeNames): string {

@@ -1,10 +1,11 @@
 /** Reads virtual keys, teams and customers of Bifrost. A virtual key is known by its SHA-256, so clients keep it. */
+import { byName } from '../../kit/by-name.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { BUDGET_WINDOWS, type Budget, type RateLimits } from '../../spec/rate-limit.ts'
 import { timeOf, uniqueName } from './account-parts.ts'
 import type { BifrostModels } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, SILENT } from './imported.ts'
 import { budgetOf, rateOf, usedOf } from './limits.ts'
 import type { Row } from './sql-dump.ts'
 
@@ -189,18 +190,18 @@ function patternsOf(draft: Draft, { members, shares, models, to }: PatternParts)
   return firstOf(draft, patterns, MOST_PATTERNS, at)
 }
 
-const BUDGET = reasons(
+const BUDGET = byName(
   [SILENT, 'id last_reset created_at updated_at config_hash team_id virtual_key_id customer_id provider_config_id'],
   [SILENT, 'model_config_id calendar_aligned override_amount override_cycles_remaining override_cycles_total'],
   [SILENT, 'override_anchor_reset'],
   ['what was added to the budget for a time is not carried', 'override_mode'],
 )
-const LIMIT = reasons(
+const LIMIT = byName(
   [SILENT, 'id created_at updated_at config_hash model_config_id metric calendar_aligned'],
   [SILENT, 'token_max_limit token_current_usage token_last_reset token_reset_duration'],
   [SILENT, 'request_max_limit request_current_usage request_last_reset request_reset_duration'],
 )
-const ROW = reasons(
+const ROW = byName(
   [SILENT, 'created_at updated_at config_hash description calendar_aligned virtual_keys teams'],
   ['write what is needed as labels', 'profile config claims'],
   ['there is no level above projects; its limits are not applied', 'customer_id'],

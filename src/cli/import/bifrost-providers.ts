@@ -1,8 +1,10 @@
 /** Reads the providers of Bifrost with their keys: models are called `<provider>/<model>`, as Bifrost calls them. */
+
 import type { Tree } from '../../config/edit/edit-yaml.ts'
+import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { BifrostProvider } from './bifrost-source.ts'
-import { type Draft, firstOf, jsonIn, type Members, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, firstOf, jsonIn, type Members, membersOf, SILENT } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { addressOf, headersOf, optionsOf, presetKey, secretOf } from './provider-parts.ts'
 import type { Row } from './sql-dump.ts'
@@ -218,7 +220,7 @@ function sharedOf(draft: Draft, { members, network, name }: Shared): Tree {
 
 const RAW = 'set record_contents; responses are those of the API'
 const ROWS = 'created_at updated_at config_hash status description'
-const PROVIDER = reasons(
+const PROVIDER = byName(
   [SILENT, `${ROWS} encryption_status metadata tags`],
   ['set HTTPS_PROXY in the environment of the gateway', 'proxy_config'],
   ['options of a provider: providers.<id>.options', 'openai_config'],
@@ -227,7 +229,7 @@ const PROVIDER = reasons(
   ['budgets are those of callers', 'budget_id'],
   ['set providers.<id>.rate_limits', 'rate_limit_id'],
 )
-const NETWORK = reasons(
+const NETWORK = byName(
   ['each target is tried once; models.<id>.routing.tries is the number of all tries', 'max_retries'],
   [SILENT, 'retry_backoff_initial retry_backoff_max retry_backoff_initial_ms retry_backoff_max_ms'],
   ['set timeouts.idle_seconds', 'stream_idle_timeout_in_seconds'],
@@ -237,7 +239,7 @@ const CUSTOM: Record<string, string> = {
   allowed_requests: 'models name their families: models.<id>.families',
   request_path_overrides: 'the paths are those of the API',
 }
-const KEY = reasons(
+const KEY = byName(
   [SILENT, `${ROWS} use_for_batch_api vllm_model_name vertex_project_number`],
   ['a token names the models that it may use', 'blacklisted_models'],
 )

@@ -2,11 +2,12 @@
  * Reads Bifrost: its `config.json` (https://www.getbifrost.ai/schema), or the tables of its configuration store
  * (https://github.com/maximhq/bifrost, `framework/configstore/tables`). Both are brought into the form of the tables.
  */
+import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'
 import { readBifrostAccounts } from './bifrost-accounts.ts'
 import { readBifrostProviders } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, jsonIn, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, jsonIn, membersOf, SILENT } from './imported.ts'
 import type { Row, Tables } from './sql-dump.ts'
 
 const PROVIDERS = 'config_providers'
@@ -74,7 +75,7 @@ export function readBifrostTables(draft: Draft, tables: Tables): void {
   }
 }
 
-const SECTIONS = reasons(
+const SECTIONS = byName(
   [SILENT, '$schema version source_of_truth env_label'],
   ['keys of providers are variables, or ${file:path}', 'encryption_key'],
   ['the store is data_dir, or GATEHOUSE_DATABASE_URL', 'config_store'],

@@ -249,10 +249,6 @@ export function membersOf(draft: Pick<Draft, 'dropped'>, record: Record<string, 
 /** Of members that say nothing: the time of a row, a counter of its own. */
 export const SILENT = ''
 
-/** For `rest`: each reason with the names of its members, separated by spaces. */
-export const reasons = (...rows: (readonly [why: string, names: string])[]): Record<string, string> =>
-  Object.fromEntries(rows.flatMap(([why, names]) => names.split(' ').map((name) => [name, why])))
-
 const isEmpty = (value: unknown): boolean =>
   value === '{}' || value === '[]' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
 

@@ -1,10 +1,12 @@
 /** Reads keys, teams, users and budgets of LiteLLM from its tables: https://github.com/BerriAI/litellm/blob/main/schema.prisma */
+
 import { patternProblem } from '../../config/check/semantic-checks.ts'
+import { byName } from '../../kit/by-name.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
 import { timeOf, uniqueName } from './account-parts.ts'
-import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, SILENT } from './imported.ts'
 import { budgetOf, usedOf } from './limits.ts'
 import { readModelList } from './litellm-config.ts'
 import type { Row, Tables } from './sql-dump.ts'
@@ -246,7 +248,7 @@ function labelsOf(members: Members, names: readonly string[]): Record<string, st
 }
 
 /** Members of keys, teams and users without a place here. */
-const ROW = reasons(
+const ROW = byName(
   [SILENT, 'model_spend created_at updated_at created_by updated_by last_active soft_budget_cooldown budget_reset_at'],
   [SILENT, 'rotation_count key_rotation_at last_rotation_at last_refreshed_at id allow_team_guardrail_config'],
   ['what was spent before its budget began again is not carried', 'total_spend'],

@@ -1,8 +1,10 @@
 /** Reads the configuration of LiteLLM, `config.yaml`: https://docs.litellm.ai/docs/proxy/config_settings */
+
 import { isDeepStrictEqual } from 'node:util'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
+import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, type Members, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, type Members, membersOf, SILENT } from './imported.ts'
 import { budgetOf } from './limits.ts'
 import { readFallbacks, readGroupAliases } from './litellm-fallbacks.ts'
 import { ANOTHER, bothLimits, readDefaults, readPrices } from './litellm-model.ts'
@@ -31,7 +33,7 @@ const GENERAL: Record<string, string> = {
   store_model_in_db: 'models are in the file; the console edits it',
   key_management_system: 'secrets are variables, or ${file:path}',
 }
-const SETTINGS = reasons(
+const SETTINGS = byName(
   ['parameters that a provider does not take are listed at each provider; others are refused or passed', 'drop_params'],
   ['it is turned on for each model: models.<id>.cache', 'cache cache_params'],
   [CALLBACKS, 'callbacks success_callback failure_callback default_team_settings'],
@@ -39,7 +41,7 @@ const SETTINGS = reasons(
   ['set GATEHOUSE_LOG', 'set_verbose'],
   ['logs are JSON where they are not read in a terminal', 'json_logs'],
 )
-const ROUTER = reasons(
+const ROUTER = byName(
   ['set valkey.url', 'redis_host redis_port redis_password redis_url'],
   ['a target that fails is left out by its error rate', 'allowed_fails cooldown_time'],
   ['it is always so', 'enable_pre_call_checks'],
@@ -212,7 +214,7 @@ const INFO: Record<string, string> = {
   id: 'a target is named by its provider and model',
   base_model: 'prices are those of the model: gatehouse models import',
 }
-const ENTRY = reasons(
+const ENTRY = byName(
   [SILENT, 'model_id created_at updated_at created_by updated_by'],
   ['take a target out of service: gatehouse target disable', 'blocked'],
 )

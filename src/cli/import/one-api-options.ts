@@ -1,12 +1,13 @@
 /** Reads the options of One API and of New API: how much quota a dollar is, the groups of auto, and what is not carried. */
-import { type Draft, membersOf, reasons } from './imported.ts'
+import { byName } from '../../kit/by-name.ts'
+import { type Draft, membersOf } from './imported.ts'
 import type { Row } from './sql-dump.ts'
 
 /** Quota of a dollar where the option QuotaPerUnit is not set, in both. */
 const USUAL_QUOTA = 500_000
 const PRICES = 'prices are those of models, in money: models.<id>.prices, or gatehouse models import'
 const GROUPS = 'a group has no price of its own: write the prices of the models'
-const OPTIONS = reasons(
+const OPTIONS = byName(
   [PRICES, 'ModelRatio ModelPrice CompletionRatio CacheRatio CreateCacheRatio ImageRatio AudioRatio'],
   [PRICES, 'AudioCompletionRatio'],
   [GROUPS, 'GroupRatio GroupGroupRatio'],

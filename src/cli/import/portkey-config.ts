@@ -1,7 +1,9 @@
 /** Reads one gateway config of Portkey: its targets, however they are nested, are those of one model. */
+
 import type { Tree } from '../../config/edit/edit-yaml.ts'
+import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, firstOf, type Members, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf, SILENT } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { addressOf, optionsOf, presetKey, secretOf } from './provider-parts.ts'
 import { vendorTree } from './vendors.ts'
@@ -195,7 +197,7 @@ function readRetry(draft: Draft, root: Members, model: string): undefined {
 }
 
 const GUARDRAILS = 'write them as guards'
-const TARGET = reasons(
+const TARGET = byName(
   [GUARDRAILS, 'plugins_enabled input_guardrails output_guardrails before_request_hooks after_request_hooks'],
   ['they are those of plugins', 'credentials'],
   ['make an admin token: gatehouse admin create', 'admin_token'],

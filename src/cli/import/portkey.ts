@@ -2,9 +2,11 @@
  * Reads Portkey: a gateway config (https://portkey.ai/docs/api-reference/inference-api/config-object), `conf.json` of the
  * gateway that one runs oneself, or the lists of its admin API, which have neither keys of providers nor keys of clients.
  */
+
 import type { Tree } from '../../config/edit/edit-yaml.ts'
+import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'
-import { type Draft, jsonIn, type Members, membersOf, reasons, SILENT } from './imported.ts'
+import { type Draft, jsonIn, type Members, membersOf, SILENT } from './imported.ts'
 import { rateOf } from './limits.ts'
 import { modelId } from './model-targets.ts'
 import { readPortkeyConfig as readConfig } from './portkey-config.ts'
@@ -159,7 +161,7 @@ function readApiKey(draft: Draft, row: Row): void {
   )
 }
 
-const PROVIDER = reasons(
+const PROVIDER = byName(
   [SILENT, 'note description created_at last_updated_at reset_usage owner_id type organisation_id workspace_id'],
   ['budgets are those of callers: gatehouse project create --budget', 'usage_limits'],
   ['a provider has no end; take its key out of the file then', 'expires_at'],

@@ -1,5 +1,6 @@
 /** The providers of other gateways by their names there, as settings of a provider here. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
+import { byName } from '../../kit/by-name.ts'
 import { PRESETS } from '../../providers/presets.ts'
 
 type VendorRow = {
@@ -9,32 +10,29 @@ type VendorRow = {
   path?: string
 }
 
-const ROWS: readonly [names: string, row: VendorRow][] = [
-  ['text-completion-openai', { preset: 'openai' }],
-  ['azure azure_text azure-openai', { kind: 'azure', path: '/openai' }],
-  ['bedrock bedrock_converse', { kind: 'amazon-bedrock' }],
-  ['vertex_ai vertex_ai_beta vertex-ai vertex', { kind: 'google-vertex' }],
-  ['google google-ai', { preset: 'gemini' }],
-  ['mistral-ai', { preset: 'mistral' }],
-  ['x-ai', { preset: 'xai' }],
-  ['together_ai together-ai', { preset: 'together' }],
-  ['fireworks_ai fireworks-ai', { preset: 'fireworks' }],
-  ['perplexity-ai', { preset: 'perplexity' }],
-  ['nvidia_nim', { preset: 'nvidia' }],
-  ['dashscope', { preset: 'alibaba' }],
-  ['cohere_chat', { preset: 'cohere' }],
-  ['jina_ai', { preset: 'jina' }],
-  ['fal_ai', { preset: 'fal' }],
-  ['novita-ai', { preset: 'novita' }],
-  ['ollama ollama_chat', { preset: 'ollama', path: '/v1' }],
-  ['hosted_vllm vllm', { preset: 'vllm' }],
-  ['z-ai', { preset: 'zai' }],
-  ['lm_studio', { preset: 'lmstudio' }],
-  ['sgl siliconflow custom_openai openai_like litellm_proxy', { kind: 'chatcompat' }],
-]
 /** Names of presets are their own. */
-const NAMES: Record<string, VendorRow> = Object.fromEntries(
-  ROWS.flatMap(([names, row]) => names.split(' ').map((name) => [name, row])),
+const NAMES = byName<VendorRow>(
+  [{ preset: 'openai' }, 'text-completion-openai'],
+  [{ kind: 'azure', path: '/openai' }, 'azure azure_text azure-openai'],
+  [{ kind: 'amazon-bedrock' }, 'bedrock bedrock_converse'],
+  [{ kind: 'google-vertex' }, 'vertex_ai vertex_ai_beta vertex-ai vertex'],
+  [{ preset: 'gemini' }, 'google google-ai'],
+  [{ preset: 'mistral' }, 'mistral-ai'],
+  [{ preset: 'xai' }, 'x-ai'],
+  [{ preset: 'together' }, 'together_ai together-ai'],
+  [{ preset: 'fireworks' }, 'fireworks_ai fireworks-ai'],
+  [{ preset: 'perplexity' }, 'perplexity-ai'],
+  [{ preset: 'nvidia' }, 'nvidia_nim'],
+  [{ preset: 'alibaba' }, 'dashscope'],
+  [{ preset: 'cohere' }, 'cohere_chat'],
+  [{ preset: 'jina' }, 'jina_ai'],
+  [{ preset: 'fal' }, 'fal_ai'],
+  [{ preset: 'novita' }, 'novita-ai'],
+  [{ preset: 'ollama', path: '/v1' }, 'ollama ollama_chat'],
+  [{ preset: 'vllm' }, 'hosted_vllm vllm'],
+  [{ preset: 'zai' }, 'z-ai'],
+  [{ preset: 'lmstudio' }, 'lm_studio'],
+  [{ kind: 'chatcompat' }, 'sgl siliconflow custom_openai openai_like litellm_proxy'],
 )
 
 /** `base_url`: as the source has it. Undefined: the name is not known, and there is no address to call. */

@@ -1,4 +1,5 @@
 /** Maps a provider's error to the gateway's codes: by status, by code, and, where vendors differ, by message. */
+import { byName } from '../../kit/by-name.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { type ErrorCode, type ErrorDetail, GatewayError } from '../../spec/error.ts'
@@ -100,29 +101,17 @@ export function errorFromResponse(refusal: ErrorResponse): GatewayError {
 }
 
 /** The status for each error type, for errors inside a response with status 200. */
-const STATUS_OF_ERROR_TYPE: Record<string, number> = {
-  invalid_request_error: 400,
-  context_length_exceeded: 400,
-  content_filter: 400,
-  content_policy_violation: 400,
-  authentication_error: 401,
-  invalid_api_key: 401,
-  permission_error: 403,
-  permission_denied: 403,
-  model_not_found: 404,
-  not_found_error: 404,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  resource_exhausted: 429,
-  insufficient_quota: 429,
-  overloaded_error: 529,
-  server_is_overloaded: 503,
-  service_unavailable: 503,
-  unavailable: 503,
-  timeout_error: 504,
-  upstream_timeout: 504,
-}
+const STATUS_OF_ERROR_TYPE = byName(
+  [400, 'invalid_request_error context_length_exceeded content_filter content_policy_violation'],
+  [401, 'authentication_error invalid_api_key'],
+  [403, 'permission_error permission_denied'],
+  [404, 'model_not_found not_found_error'],
+  [413, 'request_too_large'],
+  [429, 'rate_limit_error rate_limit_exceeded resource_exhausted insufficient_quota'],
+  [503, 'server_is_overloaded service_unavailable unavailable'],
+  [504, 'timeout_error upstream_timeout'],
+  [529, 'overloaded_error'],
+)
 
 /** An error in place of a response: as an event of a stream, or with status 200. */
 export function errorFromBody(refusal: Omit<ErrorResponse, 'status' | 'headers'>): GatewayError {

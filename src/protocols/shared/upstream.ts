@@ -1,5 +1,6 @@
 /** Types of a request to a provider and of its response, as a wire protocol needs them. */
 
+import { byName } from '../../kit/by-name.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'
@@ -127,23 +128,12 @@ export const holdsError = (payload: JsonRecord): boolean =>
   payload.object === 'error' ||
   payload.type === 'error'
 
-const FINISH_REASONS: Record<string, FinishReason> = {
-  stop: 'stop',
-  length: 'length',
-  tool_calls: 'tool_calls',
-  content_filter: 'content_filter',
-  max_tokens: 'length',
-  max_output_tokens: 'length',
-  model_length: 'length',
-  tool_use: 'tool_calls',
-  tool_call: 'tool_calls',
-  function_call: 'tool_calls',
-  safety: 'content_filter',
-  sensitive: 'content_filter',
-  recitation: 'content_filter',
-  prohibited_content: 'content_filter',
-  refusal: 'content_filter',
-}
+const FINISH_REASONS = byName<FinishReason>(
+  ['stop', 'stop'],
+  ['length', 'length max_tokens max_output_tokens model_length'],
+  ['tool_calls', 'tool_calls tool_use tool_call function_call'],
+  ['content_filter', 'content_filter safety sensitive recitation prohibited_content refusal'],
+)
 
 /** Maps a provider's finish reason to one of the four of the specification; null if the response has not ended. */
 export function finishReasonOf(value: unknown, hasToolCalls: boolean): FinishReason | null {

@@ -1,5 +1,6 @@
 /** Reads the video responses of chat-compatible upstreams: the official fields, the specification's, New API's. */
 
+import { byName } from '../../kit/by-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { FAIL_CODES, type FailCode } from '../../spec/task.ts'
 import { isHttpUrl, type OrderClient } from '../orders/order-client.ts'
@@ -12,29 +13,14 @@ export function orderIdIn(response: JsonRecord): unknown[] {
 }
 
 /** In lower case. NOT_START and SUBMITTED are the specification's own; a gateway that is waiting has not failed. */
-const STATES: Record<string, 'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | FailCode> = {
-  not_start: 'QUEUED',
-  submitted: 'QUEUED',
-  queued: 'QUEUED',
-  queueing: 'QUEUED',
-  pending: 'QUEUED',
-  created: 'QUEUED',
-  in_progress: 'IN_PROGRESS',
-  processing: 'IN_PROGRESS',
-  running: 'IN_PROGRESS',
-  generating: 'IN_PROGRESS',
-  success: 'SUCCESS',
-  succeeded: 'SUCCESS',
-  succeed: 'SUCCESS',
-  completed: 'SUCCESS',
-  done: 'SUCCESS',
-  failure: 'generation_failed',
-  failed: 'generation_failed',
-  error: 'generation_failed',
-  expired: 'timeout',
-  cancelled: 'canceled',
-  canceled: 'canceled',
-}
+const STATES = byName<'QUEUED' | 'IN_PROGRESS' | 'SUCCESS' | FailCode>(
+  ['QUEUED', 'not_start submitted queued queueing pending created'],
+  ['IN_PROGRESS', 'in_progress processing running generating'],
+  ['SUCCESS', 'success succeeded succeed completed done'],
+  ['generation_failed', 'failure failed error'],
+  ['timeout', 'expired'],
+  ['canceled', 'cancelled canceled'],
+)
 
 /** `contentUrl` is the URL of the file when the response has no other. */
 export function readVideo(response: JsonRecord, client: OrderClient, contentUrl: string): TaskProgress {

@@ -1,28 +1,24 @@
 /** Maps errors of the contentgen API to the gateway's codes. */
 
+import { byName } from '../../../kit/by-name.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type ErrorResponse, errorFromResponse } from '../../shared/provider-error.ts'
 
 /** The vendor's status names -> HTTP status. */
-const STATUS_OF_NAME: Record<string, number> = {
-  CANCELLED: 499,
-  INVALID_ARGUMENT: 400,
-  FAILED_PRECONDITION: 400,
-  OUT_OF_RANGE: 400,
-  UNAUTHENTICATED: 401,
-  PERMISSION_DENIED: 403,
-  NOT_FOUND: 404,
-  ABORTED: 409,
-  ALREADY_EXISTS: 409,
-  RESOURCE_EXHAUSTED: 429,
-  UNKNOWN: 500,
-  INTERNAL: 500,
-  DATA_LOSS: 500,
-  UNIMPLEMENTED: 501,
-  UNAVAILABLE: 503,
-  DEADLINE_EXCEEDED: 504,
-}
+const STATUS_OF_NAME = byName(
+  [400, 'INVALID_ARGUMENT FAILED_PRECONDITION OUT_OF_RANGE'],
+  [401, 'UNAUTHENTICATED'],
+  [403, 'PERMISSION_DENIED'],
+  [404, 'NOT_FOUND'],
+  [409, 'ABORTED ALREADY_EXISTS'],
+  [429, 'RESOURCE_EXHAUSTED'],
+  [499, 'CANCELLED'],
+  [500, 'UNKNOWN INTERNAL DATA_LOSS'],
+  [501, 'UNIMPLEMENTED'],
+  [503, 'UNAVAILABLE'],
+  [504, 'DEADLINE_EXCEEDED'],
+)
 /** Reasons that concern the key, whatever the status. */
 const KEY_REASON = /^(API_KEY_|ACCESS_TOKEN_|CREDENTIALS_MISSING|SERVICE_DISABLED|CONSUMER_)/
 /** A condition that the gateway's account does not meet: its location or its billing. */

@@ -1,30 +1,19 @@
 /** Maps finish reasons of the vendor to the four of the specification, or to a failure. */
+import { byName } from '../../../kit/by-name.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 
-const FINISH_REASONS: Record<string, FinishReason | 'failed' | null> = {
+const FINISH_REASONS = byName<FinishReason | 'failed' | null>(
   // The default value, which means nothing.
-  FINISH_REASON_UNSPECIFIED: null,
-  STOP: 'stop',
-  MAX_TOKENS: 'length',
-  // The response exceeds what one request may return.
-  CONTINUATION: 'length',
-  SAFETY: 'content_filter',
-  RECITATION: 'content_filter',
-  LANGUAGE: 'content_filter',
-  BLOCKLIST: 'content_filter',
-  PROHIBITED_CONTENT: 'content_filter',
-  SPII: 'content_filter',
-  MODEL_ARMOR: 'content_filter',
-  IMAGE_SAFETY: 'content_filter',
-  IMAGE_PROHIBITED_CONTENT: 'content_filter',
-  IMAGE_RECITATION: 'content_filter',
+  [null, 'FINISH_REASON_UNSPECIFIED'],
+  ['stop', 'STOP'],
+  // CONTINUATION: the response exceeds what one request may return.
+  ['length', 'MAX_TOKENS CONTINUATION'],
+  ['content_filter', 'SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII MODEL_ARMOR'],
+  ['content_filter', 'IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION'],
   // The model generated something that is not a response.
-  MALFORMED_FUNCTION_CALL: 'failed',
-  MALFORMED_RESPONSE: 'failed',
-  UNEXPECTED_TOOL_CALL: 'failed',
-  TOO_MANY_TOOL_CALLS: 'failed',
-  MISSING_THOUGHT_SIGNATURE: 'failed',
-}
+  ['failed', 'MALFORMED_FUNCTION_CALL MALFORMED_RESPONSE UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS'],
+  ['failed', 'MISSING_THOUGHT_SIGNATURE'],
+)
 
 /** Returns null if the response has not ended. An unknown reason counts as a normal stop. */
 export function finishOf(value: unknown, hasCalls: boolean): FinishReason | 'failed' | null {

@@ -1,5 +1,6 @@
 /** Maps errors of the Responses API to the gateway's codes. */
 
+import { byName } from '../../../kit/by-name.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import { type ErrorResponse, errorFromBody, errorFromResponse } from '../../shared/provider-error.ts'
@@ -13,28 +14,15 @@ export function refusalOf(refusal: ErrorResponse): GatewayError {
 }
 
 /** Codes of a failed response that have no common equivalent. */
-const STATUS_OF_CODE: Record<string, number> = {
-  invalid_prompt: 400,
-  invalid_image: 400,
-  invalid_image_format: 400,
-  invalid_base64_image: 400,
-  invalid_image_url: 400,
-  invalid_image_mode: 400,
-  image_too_large: 400,
-  image_too_small: 400,
-  image_parse_error: 400,
-  image_file_too_large: 400,
-  image_file_not_found: 400,
-  image_content_policy_violation: 400,
-  unsupported_image_media_type: 400,
-  empty_image_file: 400,
-  failed_to_download_image: 400,
-  bio_policy: 400,
-  misalignment_policy_violation: 400,
-  slow_down: 503,
-  vector_store_timeout: 504,
-  server_error: 500,
-}
+const STATUS_OF_CODE = byName(
+  [400, 'invalid_prompt invalid_image invalid_image_format invalid_base64_image invalid_image_url invalid_image_mode'],
+  [400, 'image_too_large image_too_small image_parse_error image_file_too_large image_file_not_found'],
+  [400, 'image_content_policy_violation unsupported_image_media_type empty_image_file failed_to_download_image'],
+  [400, 'bio_policy misalignment_policy_violation'],
+  [500, 'server_error'],
+  [503, 'slow_down'],
+  [504, 'vector_store_timeout'],
+)
 /** Codes for refused content, whose common code says so. */
 const POLICY_CODES = ['bio_policy', 'misalignment_policy_violation']
 
