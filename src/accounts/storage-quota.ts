@@ -4,7 +4,6 @@ import { GatewayError } from '../spec/error.ts'
 import type { StoredAmount } from '../store/tokens/amount-store.ts'
 
 export type StorageQuota = {
-  /** Whether so much more may be stored. */
   fits(token_id: string, amount: StoredAmount): Promise<boolean>
   /** Reserves space until the returned function is called. Throws `storage_quota_exceeded`. */
   reserve(token_id: string, amount: StoredAmount): Promise<() => void>

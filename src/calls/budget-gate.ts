@@ -37,7 +37,6 @@ export function createBudgetGate({ budgets, config, revision, clock }: BudgetGat
   let made_of: number | undefined
   let isLikely = false
 
-  /** What a call is to hold. */
   function unitsOf({ call, model, estimate: { most } }: AdmissionRequest): Units {
     const likely = holdsLikely() ? outputs.of(call.caller.token_id, model.id) : undefined
     return likely === undefined || likely >= most.output_tokens ? most : withOutput(most, likely)

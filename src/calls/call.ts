@@ -49,7 +49,6 @@ export type Call = {
   trace?: TraceContext | undefined
   /** What is to be noted of it; absent: nothing. */
   capture?: Capture | undefined
-  /** Whether the client gets the routing decision. */
   readonly is_explained?: boolean
   /** How it is made: set by `Pipeline.authorize`, before the request is decoded. */
   plan?: Plan | undefined
@@ -112,7 +111,6 @@ export type CallOptions = {
   cache?: CacheDirective
   /** Other models that may serve the call, in order, instead of the fallbacks of its model. The caller may use each. */
   models?: readonly string[]
-  /** Which providers may serve it. */
   provider?: ProviderPreferences
 }
 
@@ -159,7 +157,6 @@ export type Gate = {
   admitAttempt?(provider_id: string, estimate: Estimate): Hold | undefined | Promise<Hold | undefined>
 }
 
-/** What a gate holds for one call. */
 export type Hold = {
   /** Another model takes over the call. Throws GatewayError where it may not, and then holds what it held. */
   moveTo(request: AdmissionRequest): void | Promise<void>
@@ -223,7 +220,6 @@ export type CallRecord = {
   estimate?: Estimate
   /** What its guards have decided. Absent: it has none. */
   guards?: GuardResult[]
-  /** How long it waited for a rate limit. */
   queued_ms?: number
   /** Set when the call is settled. */
   units?: Units

@@ -25,7 +25,6 @@ type Fallbacks = {
   execute<Work, Answer, M extends AnyMeter>(prepared: PreparedCall<Work, Answer, M>): Promise<Answer>
 }
 
-/** For calls that may fall back. */
 export function createFallbacks({ catalogue, admission, plans, clock }: FallbackParts): Fallbacks {
   /** The next model of the list that the caller may use and that accepts the request. */
   function nextModel<Work, Answer, M extends AnyMeter>(

@@ -122,7 +122,6 @@ export type AnswerCodec<Work, Answer, Usage> = {
   decode(text: string, work: Work): Answer
 }
 
-/** For an answer that is plain data. */
 export const jsonCodec = <Answer>(): AnswerCodec<unknown, Answer, unknown> => ({
   encode: (answer) => ({ text: JSON.stringify(answer), answer }),
   decode: (text) => JSON.parse(text),

@@ -98,7 +98,6 @@ function keyOf({ model, record, request }: Key, scope: NonNullable<ModelCache['s
 /** Another base URL or upstream model may answer otherwise, under the same name. */
 const servedBy = (target: Target): unknown[] => [targetName(target), target.provider.destination]
 
-/** Who shares a cached response with this caller. */
 const sharersOf = (scope: NonNullable<ModelCache['scope']>, { token_id, project_id }: Caller): string[] =>
   scope === 'all' ? [] : [scope === 'project' ? (project_id ?? token_id) : token_id]
 

@@ -62,7 +62,6 @@ export class PreparedCall<Work, Answer, M extends AnyMeter> implements Routing, 
   #isOnly = false
   readonly #input: unknown
   readonly #parts: ExecutionParts
-  /** How many attempts there were at other models. */
   #earlier = 0
   #conditional: SizedRequest | undefined
   #hedge: { meter: M } | undefined

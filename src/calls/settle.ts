@@ -231,7 +231,6 @@ export function createSettlements({
 
 type Counted = Units | undefined
 
-/** What was used, while it is estimated. */
 type Estimated = {
   counted: Counted | Promise<Units>
   lost: (Counted | Promise<Units>)[] | undefined

@@ -18,7 +18,6 @@ export function table(rows: string[][]): string {
     .join('')
 }
 
-/** The same with a bold head. */
 export function headedTable(head: string[], rows: string[][], terminal: Terminal): string {
   const [first = '', ...rest] = table([head, ...rows]).split('\n')
   return [bold(terminal, first), ...rest].join('\n')

@@ -15,7 +15,6 @@ export type ShownTask = ListedTask &
   Pick<Task, 'outputs_expire_at'> &
   Partial<Pick<Task, 'operation' | 'request' | 'base_url'>> & { made: { length: number } | null }
 
-/** What a table of tasks shows. */
 export type ListedTask = Pick<
   Task,
   'task_id' | 'status' | 'progress' | 'model' | 'provider' | 'token_id' | 'submit_time' | 'finish_time' | 'fail_code'

@@ -9,7 +9,6 @@ export type Terminal = {
   /** The variables without those of the environment file, which can be read again. Absent: there is no such file. */
   process_environment?: Record<string, string | undefined>
   cwd: string
-  /** Whether results may be coloured. */
   color: boolean
   /** Whether standard error is a terminal. */
   interactive: boolean

@@ -116,7 +116,6 @@ export async function awsHeaders({ aws, url, body, now_ms }: Signed): Promise<Re
   return headers
 }
 
-/** Whether an assessment has this action. */
 function has(value: unknown, action: string): boolean {
   if (Array.isArray(value)) return value.some((one) => has(one, action))
   return isRecord(value) && (value.action === action || Object.values(value).some((one) => has(one, action)))

@@ -24,7 +24,6 @@ export type Metering = WorkMetrics & {
   record: Recorder
   routes: Route[]
   scrape(): Promise<string>
-  /** For the metrics of further parts. */
   metrics: Metrics
   /** Counts what has ended and is not counted yet, before each scrape. */
   countFirst(flush: () => void): void

@@ -24,7 +24,6 @@ type Observation = {
   calls: readonly CallSubscriber[]
   /** Of calls, once the caller of a request is known. */
   contents: Pick<ContentsLog, 'mayRecord' | 'admit' | 'reloaded'>
-  /** To be called at the end of each request. */
   requestFinished(request: FinishedRequest): void
   /** Records the requests that have ended until now, which otherwise takes some milliseconds. */
   flush(): void

@@ -56,7 +56,6 @@ export function addCorsHeaders(headers: Headers, request: Request, { cors_origin
   headers.set('access-control-expose-headers', EXPOSED)
 }
 
-/** Whether a browser asks what it may send. */
 export const isPreflight = ({ method, headers }: Request): boolean =>
   method === 'OPTIONS' && headers.has('access-control-request-method')
 

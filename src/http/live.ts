@@ -61,7 +61,6 @@ export class Live extends LinkedItem<Live> implements Context, FinishedRequest, 
   status = 0
   warning: string | undefined
   isSentLater = false
-  /** Whether the response was made with all its headers. */
   hasHeaders = false
   is_explained = false
   /** Why it was aborted; undefined: it was not. */

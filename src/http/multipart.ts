@@ -63,7 +63,6 @@ function partsOf(bytes: Bytes, type: string): FormPart[] {
   }
 }
 
-/** Of the media type of a form. */
 export function boundaryOf(type: string): string {
   const [, quoted, plain = quoted] = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(type) ?? []
   if (plain === undefined) throw brokenForm('it names no boundary')
@@ -109,7 +108,6 @@ function partIn(bytes: Bytes, { start, end, left }: Place): FormPart {
 /** `filename` undefined: it is a field. */
 export type PartHeaders = { name: string; filename: string | undefined; content_type: string }
 
-/** Of the lines before the content of a part. */
 export function partHeaders(lines: string): PartHeaders {
   const headers = lines.split('\r\n')
   const disposition = headerOf(headers, 'content-disposition')

@@ -13,7 +13,6 @@ export type OpenRequest = {
 
 type RevokedCallsParts = {
   open(): Iterable<OpenRequest>
-  /** Whether the caller's token is still valid. */
   isValid(caller: Caller): boolean | Promise<boolean>
   settings: { end_revoked_calls: boolean }
   log: Log

@@ -5,7 +5,6 @@ import { GatewayError } from '../spec/error.ts'
 
 export type JobClaim = { queue: string; now_ms: number; until_ms: number; limit: number }
 
-/** What one run gets from the loop. */
 export type JobContext = {
   /** Aborted when the run takes too long, loses its lease, or the gateway stops. */
   signal: AbortSignal

@@ -10,7 +10,6 @@ export type BatchHealth = {
   dropped: number
   /** Of the dropped ones: those that the receiver refused. */
   refused: number
-  /** Whether the last attempt to write has failed. */
   is_failing: boolean
 }
 
@@ -84,7 +83,6 @@ export class BatchQueue<Item> {
     return true
   }
 
-  /** The same for all of a list. */
   pushAll(items: readonly Item[]): void {
     const last = items.at(-1)
     if (last === undefined) return

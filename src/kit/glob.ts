@@ -22,7 +22,6 @@ export function globSpecificity(pattern: string): number {
   return prefix.length * 10_000 + pattern.replaceAll('*', '').length
 }
 
-/** Whether some name matches both patterns. */
 export function globsOverlap(left: string, right: string): boolean {
   // reachable[j]: the first i characters of `left` and the first j of `right` can match one name.
   let row: boolean[] = []

@@ -1,6 +1,5 @@
 /** Makes a stream of what a generator yields. */
 
-/** As its reader asks for it. */
 export function streamOf(bytes: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

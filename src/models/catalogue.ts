@@ -95,7 +95,6 @@ type RowParts = {
   when_retired: RetiredPolicy
 }
 
-/** One row of the catalogue from its configuration. */
 export function catalogueModel({ id, config, targets, prices, created, when_retired }: RowParts): CatalogueModel {
   const declared = config.families ?? familiesOfName(targets[0]?.model ?? id)
   return {

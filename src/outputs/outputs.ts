@@ -36,7 +36,6 @@ export type FileStore = {
 export type CopySource = {
   url: string
   headers?: Record<string, string>
-  /** What the provider calls it. */
   content_type?: string
   /** The type of such files where neither the provider nor its server names one. */
   family_type?: string

@@ -93,7 +93,6 @@ export type RemoteOutput =
   | RemoteFile
   | { content_type: string; open(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> }
 
-/** What a provider reports about a task. */
 export type TaskProgress =
   /** In progress. `status` is absent where the provider's status is unknown; `progress` is a percentage. */
   | { status?: 'QUEUED' | 'IN_PROGRESS'; progress?: number; retry_after_seconds?: number }
@@ -160,7 +159,6 @@ export type EmbeddingProvider = {
   max_inputs?(model: string): number
   /** How many tokens all inputs of one call may have together; likewise. */
   max_tokens?(model: string): number
-  /** Whether inputs may be token numbers. */
   accepts_tokens: boolean
   /** One vector an input, in order. `prompt_tokens` is absent when the provider returned none. Throws GatewayError. */
   embed(call: EmbeddingCall, signal: AbortSignal): Promise<{ embeddings: number[][]; prompt_tokens?: number }>

@@ -110,7 +110,6 @@ export function connectTo(
   }
 }
 
-/** The same address for a WebSocket. */
 const asWebSocket = (url: string): string => url.replace(/^http/, 'ws')
 
 /** Google's own path, by the version of the API. */

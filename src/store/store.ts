@@ -54,7 +54,6 @@ export type NewTask = {
   idempotency?: { key: string; body_hash: string; expires_at: number }
   /** What it holds of budgets until it is charged; each of them was leased by this process. */
   budgets?: TaskBudget[]
-  /** How many unfinished tasks there may be. */
   limits?: readonly TaskLimit[]
   /** How often the due times were moved when its own were computed. Rejects with `DueTimesMoved` if they were moved since. */
   moves?: number | undefined
@@ -137,7 +136,6 @@ export type TaskFilter = {
   order?: 'asc' | 'desc'
 }
 
-/** What is known of an order that was sent. */
 export type SentTask = Pick<
   Task,
   'task_id' | 'status' | 'fail_code' | 'request' | 'sent_at' | 'operation' | 'provider_key'
@@ -222,7 +220,6 @@ export type WebhookStore = {
   }): Promise<StorePage<WebhookDelivery>>
   /** Undefined: there is none, or its task has not ended. */
   delivery(callback_id: string): Promise<WebhookDelivery | undefined>
-  /** When the next webhook is due. */
   earliest(): Promise<number | null>
   ofTask(task_id: string): Promise<(Webhook & { delivered_at: number | null; last_status: number | null }) | undefined>
 }

@@ -32,7 +32,6 @@ export type SettingColumns = {
     : AccountValues[Name]
 }
 
-/** What tokens and projects have in common. */
 export type AccountColumns = SettingColumns & {
   name: string
   disabled: number // 0 or 1
@@ -61,7 +60,6 @@ type ProjectsTable = AccountColumns & {
 
 type ModelsTable = { id: string; first_seen: number }
 
-/** How often each kind of record was changed. */
 type RevisionsTable = { noun: string; revision: number }
 
 /** Members that are JSON text in their column; null stays null. */

@@ -30,7 +30,6 @@ export type GatehouseSettings = {
   tasks?: TaskSettings | undefined
 }
 
-/** How to wait for a task. */
 export type TaskSettings = {
   /** The shortest time between two polls. Default 1000. */
   pollIntervalMs?: number | undefined

@@ -12,7 +12,6 @@ export type Job<Operation> = {
   /** The first file of a finished job; its other files are in the same directory. */
   path: string | undefined
   reason: string
-  /** How often its status was requested. */
   polls: number
   /** Resolves when the job has ended, successfully or not. */
   settled: Promise<void>
@@ -21,7 +20,6 @@ export type Job<Operation> = {
 export type Jobs<Operation> = {
   /** The job of the operation; starts it if there is none. Undefined: too many jobs are waiting. */
   getOrStart(operation: Operation): Job<Operation> | undefined
-  /** Whether there is a job of this id. */
   has(id: string): boolean
   cancel(job: Job<Operation>): void
   close(): Promise<void>

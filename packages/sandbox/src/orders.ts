@@ -66,7 +66,6 @@ export function createSandboxOrders<Order, Operation extends StoredOrder>(
   /** The clock may have been set back. */
   const sinceOrder = ({ ordered_ms }: Pick<StoredOrder, 'ordered_ms'>) => Math.max(0, clock.now() - ordered_ms)
 
-  /** Whether a poll would report its end. */
   function isOver({ state, operation: { ordered_ms, course } }: Job<Operation>): boolean {
     const { queue_ms = 0, render_ms = 0 } = course
     return (state === 'done' || state === 'failed') && sinceOrder({ ordered_ms }) >= queue_ms + render_ms

@@ -29,7 +29,6 @@ export type AdminAccounts = {
   authenticate(secret: string | undefined, from: From): Promise<AdminCaller>
   /** Throws invalid_value where the role needs a project, or has none. */
   assertProject(order: Pick<AdminTokenOrder, 'role' | 'project_id'>): Promise<void>
-  /** Whether the token with this hash still authenticates somebody. */
   isActive(hash: string): Promise<boolean>
   /** Refuses a wrong secret of another kind: with the same delay. */
   refuse(from: From, message?: string): Promise<never>
@@ -47,7 +46,6 @@ export type AdminAccounts = {
 type AccountParts = {
   store: AdminTokenStore
   projects: Pick<ProjectStore, 'find'>
-  /** Whether this is the secret of an API token. */
   isApiToken(secret: string): Promise<boolean>
   /** The owner token of the environment; undefined: there is none. */
   admin_token: string | undefined

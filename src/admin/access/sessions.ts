@@ -13,7 +13,6 @@ import type { AuditEvent, AuditOrigin } from '../../spec/audit.ts'
 import type { AdminSessionStore, LinkPerson, StoredSession } from '../../store/admin/admin-store.ts'
 import type { StorePage } from '../../store/page.ts'
 
-/** Where a session is begun. */
 type Browser = { address: string; user_agent: string; request_id?: string }
 
 /** Who has logged in elsewhere: with an OpenID provider, or with an admin token, whose hash is given. */
@@ -48,7 +47,6 @@ export type AdminSessions = {
 
 type SessionParts = {
   store: AdminSessionStore
-  /** Whether the admin token with this hash is valid. */
   isActive(token_hash: string): Promise<boolean>
   settings(): { session_hours: number; idle_minutes: number }
   clock: Clock

@@ -58,7 +58,6 @@ export const IF_MATCH_HEADER: Record<string, Parameter> = {
 
 export const ETAG_HEADER = { etag: 'Of the present state, for If-Match.' }
 
-/** Who makes a change, for the audit log. */
 export const originOf = ({ admin: { actor, via }, address, request_id }: Context): AuditOrigin =>
   via === 'command' ? { actor } : { actor, address, request_id }
 

@@ -166,7 +166,6 @@ async function fitOne(checks: CallGuards, one: { text: string }): Promise<{ text
 /** Guards with rules or a schema are tried: the others would call a model, which somebody pays, or a service. */
 const notAsked = () => Promise.reject(new Error('A guard that asks is not tried.'))
 
-/** As the log has it. */
 function count(
   rows: Map<string, GuardRow>,
   { name, on, outcome }: { name: string; on: string; outcome: string },

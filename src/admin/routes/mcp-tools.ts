@@ -15,7 +15,6 @@ import { adminRoute } from './route.ts'
 
 export type McpToolRouteParts = BodyParts & {
   mcpTools: Pick<McpToolStore, 'list' | 'approve'>
-  /** Whether the built-in server is served. */
   hasBuiltInTools(): boolean
 }
 

@@ -24,7 +24,6 @@ export type ProviderDraftParts = BodyParts &
   ApplyParts & {
     source: Pick<ConfigSource, 'load'>
     configByApi(): Config['admin']['config_by_api']
-    /** Whether the environment of the gateway has a variable. */
     hasVariable(name: string): boolean
     /** The file of the configuration in force; undefined: there is none. */
     configFile(): string | undefined

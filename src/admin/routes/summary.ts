@@ -4,7 +4,13 @@ import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { endUserName } from '../../kit/end-user-name.ts'
-import { noSummary, SUMMARY_ORDERS, SUMMARY_SUMS, type Summaries, type SummaryQuery } from '../../observe/requests/summaries.ts'
+import {
+  noSummary,
+  SUMMARY_ORDERS,
+  SUMMARY_SUMS,
+  type Summaries,
+  type SummaryQuery,
+} from '../../observe/requests/summaries.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'

@@ -267,7 +267,6 @@ const newAccount = (
   waiting: 0,
 })
 
-/** What this process may still admit. */
 export const freeOf = ({ leased, held, unsettled }: BudgetAccount): number => leased - held - unsettled
 
 /** Of the limit: the least and the most that is leased ahead. */

@@ -19,7 +19,6 @@ type CreditOrder = {
   origin: AuditOrigin
 }
 
-/** Whether it is an amount that can be credited. */
 export const isCredit = (amount: number): boolean =>
   Number.isFinite(amount) && Math.abs(amount) <= MAX_AMOUNT && toNano(amount) !== 0
 

@@ -91,7 +91,6 @@ export class CallGuards {
     return this.readsAnswer || this.hasSchemas
   }
 
-  /** Whether an answer of chat must fit a schema. */
   get hasSchemas(): boolean {
     return this.#schemas.length > 0
   }
@@ -190,7 +189,6 @@ export class CallGuards {
     })
   }
 
-  /** Of an answer that a guard blocks. */
   blockedBy({ guard }: Blocked): void {
     this.#note(guard, 'output', 'blocked')
     this.onBlocked?.()

@@ -72,6 +72,5 @@ export function checksSide({ config: { kind, on } }: Guard, side: GuardSide): bo
   return on ? on.includes(side) : kind !== 'redact' || side === 'input'
 }
 
-/** Whether it puts values back into the answer. */
 export const restores = ({ config, isObserving }: Guard): boolean =>
   config.kind === 'redact' && config.restore === true && !isObserving

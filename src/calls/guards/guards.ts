@@ -29,7 +29,6 @@ type GuardedModel = { id: string; guards: readonly string[] }
 type GuardsParts = {
   /** The one in use, which a reload replaces. */
   config(): Pick<Config, 'guards'>
-  /** For guards that ask a model or a service. */
   ask: AskGuard
   onBlocked?: GuardPlan['onBlocked']
 }

@@ -23,7 +23,6 @@ export class Rules {
     return findMatches(this.#automaton, text, this.#accepts)
   }
 
-  /** For a text that arrives in pieces. */
   scanner(): Scanner {
     return new Scanner(this.#automaton, this.#accepts)
   }

@@ -30,7 +30,6 @@ type FilterParts = {
   note(guard: Guard, side: GuardSide, outcome: GuardOutcome): void
 }
 
-/** By the rules of one guard. */
 export class RulesFilter implements TextFilter {
   readonly #parts: FilterParts
   readonly #scanner: Scanner

@@ -46,7 +46,6 @@ class JsonView implements TextView {
   /** The lengths of the characters that were read and not taken, as they are sent. */
   #lengths: number[] = []
   #cut = ''
-  /** Whether what is taken next stands within a string. */
   #isInString = false
 
   push(piece: string): string {

@@ -133,7 +133,6 @@ export class CallLimits {
     return this.#admitByHeld(request, lists, now)
   }
 
-  /** All that a call must keep. */
   readonly #listsFor = ({ call, model }: LimitRequest, now: number): readonly Limits[] => {
     const { own, alone, end_users } = this.#planOf(call, model.id, now)
     if (end_users.length === 0 || !call.end_user) return alone

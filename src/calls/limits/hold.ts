@@ -88,7 +88,6 @@ export type Verdict = { at: number; blocked?: undefined } | { blocked: Exceeded 
 /** By how much a counter has changed. `part`: 0 for open calls. */
 export type Change = { counter: Counter; part: number; amount: number }
 
-/** What a call needs of one limit. */
 export type Needed = { counter: Counter; limit: number; amount: number }
 
 /** What was noted by `need`, of each limit. */
@@ -113,7 +112,6 @@ export function firstExceeded(lists: readonly Limits[], now: number, round: numb
   return undefined
 }
 
-/** What is called for what a hold takes. */
 export type TakeParts = Pick<HoldParts, 'onUsed' | 'onChanged'>
 
 export type HoldParts = {
@@ -218,7 +216,6 @@ export class LimitHold implements LimitReport {
     }
   }
 
-  /** What was taken of a unit. */
   #taken(unit: number): number {
     switch (unit) {
       case 0:

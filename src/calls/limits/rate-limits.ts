@@ -32,7 +32,6 @@ type RateLimiter = ProviderLimits & {
   statesOf(caller: LimitedCaller): States | Promise<States>
   readonly scopes: number
   readonly waiting: number
-  /** Whether Valkey decides what is admitted. */
   isInValkey(): boolean
   close(): Promise<void>
 }

@@ -24,7 +24,6 @@ export type Sharing = {
   count(checks: readonly Needed[], instead?: readonly Change[]): Promise<Verdict | undefined>
   /** Notes how much others than this process have used. */
   look(counters: readonly Counter[]): Promise<void>
-  /** Whether this process may get more of a limit. */
   mayGrow(counter: Counter, now: number): boolean
   /** Asks for so much more of each: of all that a call must keep, since what nobody asks for may be given back. Resolves once the store has answered, or after a short time. */
   ask(requested: readonly { counter: Counter; amount: number }[]): Promise<void>

@@ -15,7 +15,6 @@ export type LimitStatus = {
   reset_ms: number
 }
 
-/** Where the limits of a call stand. */
 export type LimitReport = {
   /** One for each unit that is limited by a window: the one of which the least remains. */
   statuses(): LimitStatus[]

@@ -22,7 +22,6 @@ type Script = ReturnType<Valkey['script']>
 type ValkeyCountsParts = {
   valkey: Pick<Valkey, 'script' | 'isAvailable' | 'opened'>
   time: WindowTime
-  /** All that is counted by this process. */
   counters(): Iterable<Counter>
   /** Tells the other processes, through the database, whether this one counts in Valkey. */
   announce(): void

@@ -26,7 +26,6 @@ type Ledger = {
    * machine cannot. Undefined: nothing is to be waited for.
    */
   record(entries: readonly LedgerEntry[]): Promise<void> | undefined
-  /** Of a call that is settled without an entry. */
   closeCall(entry_id: string): void
   /** Writes what is queued now; resolves also where that fails, and is retried later. */
   flush(): Promise<void>

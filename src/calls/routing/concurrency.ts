@@ -15,7 +15,6 @@ export type Limiter = {
    */
   enter(caller: Entering): Release | Promise<Release>
   waiting(): number
-  /** How many calls may be open now. */
   limit(): number
   /** Other limits from now on. Calls that are open still count, calls that wait still wait. */
   configure(limits: CallLimits): void

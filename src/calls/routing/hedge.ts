@@ -13,7 +13,6 @@ const MOST_SAVED = 10
 
 type HedgeBudget = {
   earn(): void
-  /** Whether a call may be hedged. */
   allows(): boolean
   take(): void
 }

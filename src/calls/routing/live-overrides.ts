@@ -11,7 +11,6 @@ import type {
 import { createOverrides, NO_OVERRIDES, type Overrides } from './overrides.ts'
 
 export type LiveOverrides = {
-  /** Those in force in this process. */
   current(): Overrides
   list(): readonly Override[]
   /** Takes effect in this process before it resolves. Returns what the override was and is; undefined: there is none. `with_it`: as for the store. */

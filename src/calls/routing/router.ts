@@ -94,7 +94,6 @@ export function createRouter({ clock, log, random = Math.random }: RouterParts):
 type Memory = {
   /** The candidates for a call that is observed; those of any other are as if they had never been called. */
   candidatesOf(targets: readonly Target[], settings: RoutingConfig, isObserved: boolean): readonly Candidate[]
-  /** What is remembered of the targets that were called. */
   states(): Iterable<TargetState>
   /** The targets with what is remembered of them; those that were never called are not remembered by this. */
   candidates(targets: readonly Target[], settings: RoutingConfig): Candidate[]
@@ -106,7 +105,6 @@ type Memory = {
   override(overrides: Overrides): void
 }
 
-/** What is known of a target. */
 type Known = { state: TargetState; weight: number }
 
 /** The candidates of one list of targets, and the settings whose shares they have. */

@@ -20,7 +20,6 @@ export class Selection implements Choice {
   readonly affinity: number | undefined
   /** Of the choice that is being made, by the steady clock. */
   now = 0
-  /** How many were chosen so far. */
   tries = 0
   current: Candidate | undefined
   readonly #routing: Routing

@@ -17,7 +17,6 @@ Examples:
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
-/** What a command is known by here. */
 type Commands = Readonly<
   Record<string, { summary: string; load(): Promise<{ run(args: string[], terminal: Terminal): Promise<number> }> }>
 >

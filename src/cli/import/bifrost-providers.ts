@@ -197,7 +197,6 @@ function baseUrlOf(draft: Draft, network: Members, vendor: string): string | und
 
 type Shared = { members: Members; network: Members; name: string }
 
-/** What holds for all keys of a provider. */
 function sharedOf(draft: Draft, { members, network, name }: Shared): Tree {
   const shared: Tree = {}
   const seconds = network.number('default_request_timeout_in_seconds')

@@ -72,7 +72,6 @@ type FallbackParts = {
   mayExist(id: string): boolean
 }
 
-/** Each fallback is another model that exists. */
 export function checkFallbacks({ models, mayExist }: FallbackParts): KeyProblem[] {
   return [...models].flatMap(([id, { fallbacks = [] }]) => {
     const lists: [Path, readonly string[] | undefined][] = Array.isArray(fallbacks)

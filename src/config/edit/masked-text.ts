@@ -38,7 +38,6 @@ export function maskText(text: string): { text: string; values: MaskedValue[] } 
   return { text: splice(text, splices), values }
 }
 
-/** Whether a text has such masks. */
 export const hasMasks = (text: string): boolean =>
   text.includes(MASKED) && (leavesOf(text)?.some(({ node }) => maskOf(node) !== undefined) ?? false)
 

@@ -25,7 +25,6 @@ type WatchParts = {
   clock: Clock
   /** Calls back on every event in a directory; the result stops watching. */
   watchDirectory?: (directory: string, onEvent: () => void) => () => void
-  /** Whether a process has the file open for writing. */
   isOpen?: (path: string) => Promise<boolean>
 }
 

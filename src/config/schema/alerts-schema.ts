@@ -4,7 +4,6 @@ import { integer, list, number, oneOf, optional, section, text } from '../../spe
 
 const secret = (description: string) => text({ minLength: 1 }, `${description} \${NAME} takes it from the environment.`)
 
-/** What the operator is alerted of. */
 const ALERT_EVENTS = [
   'budget.threshold_reached',
   'budget.refusing',

@@ -99,7 +99,6 @@ const ContentsConfig = section(
 )
 export type ContentsConfig = Type.Static<typeof ContentsConfig>
 
-/** Whether contents of any call may be recorded. */
 export const mayRecordContents = ({ on_for = [], by_header_for = [] }: ContentsConfig): boolean =>
   on_for.length + by_header_for.length > 0
 

@@ -87,7 +87,6 @@ export function estimateChat(
 
 type Input = {
   bytes: number
-  /** Of all media that are in the request. */
   media_bytes: number
   media: number
   most_media: number

@@ -103,7 +103,6 @@ class CountingMeter implements ChatMeter {
     if (transcript) this.#generated.add(transcript)
   }
 
-  /** Of the audio that was sent to the client. */
   #audioTokens(): number {
     if (this.#audioLength === 0) return 0
     const format = memberOf(this.#request.audio, 'format')

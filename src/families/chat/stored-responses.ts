@@ -42,7 +42,6 @@ export type StoredResponses = {
    * just found space (`isChecked`). What the model adds is not known before: it may exceed the quota.
    */
   reserve(amount: StoredAmount, call: Call, options: { isChecked: boolean }): Promise<void>
-  /** Whether responses are stored at all. */
   isStoring(): boolean
   /** Whether a response is stored whose request does not say. */
   storesByDefault(): boolean

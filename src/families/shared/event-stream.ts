@@ -140,7 +140,6 @@ class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
   #cancelTimer: (() => void) | undefined
   #isEnded = false
   #hasStarted = false
-  /** Whether the client is waiting for data. */
   #isPulling = false
 
   constructor(parts: EventStreamParts) {

@@ -61,7 +61,6 @@ export class State {
     return edge
   }
 
-  /** For the end of the text. */
   end(): Edge {
     return this.#automaton.step(this, undefined)
   }

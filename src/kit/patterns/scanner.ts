@@ -12,7 +12,6 @@ type Found = { pattern: number; text: string }
 /** So many characters of the text, from where the last one ended. `found` absent: they belong to no match. */
 export type Span = { length: number; found?: Found }
 
-/** Where patterns match up to. */
 type Ending = { at: number; patterns: readonly number[] }
 
 /** Whether a text that a pattern matches counts, such as by its check digit. */
@@ -36,7 +35,6 @@ export class Scanner {
     this.#accepts = accepts
   }
 
-  /** How many characters are held back. */
   get held(): number {
     return this.#text.length
   }

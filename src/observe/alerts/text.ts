@@ -14,7 +14,6 @@ export const mailOf = (alert: AlertBody): { subject: string; text: string } => (
   text: [alert.message, '', ...linesOf(alert), ''].join('\n'),
 })
 
-/** One line for each member of the data. */
 function linesOf({ type, timestamp, data }: AlertBody): string[] {
   const members = Object.entries(data).flatMap(([name, value]) =>
     Array.isArray(value)

@@ -3,7 +3,6 @@ import type { OtlpConfig } from '../../config/schema/telemetry-schema.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** Where one signal goes. */
 export type OtlpEndpoint = { url: string; headers: Record<string, string>; timeout_ms: number; gzip: boolean }
 
 const SAMPLERS = [
@@ -38,7 +37,6 @@ export type OtlpSettings = {
   metrics: OtlpEndpoint | undefined
   metrics_reader: { interval_ms: number; timeout_ms: number }
   sampler: { name: SamplerName; ratio: number }
-  /** Whether spans hold prompts and responses. */
   contents: boolean
   /** Whether the headers of W3C Trace Context are read and sent. */
   is_propagated: boolean

@@ -6,7 +6,6 @@ import { gapRow, textOf } from './live-followers.ts'
 import type { Kept, OwnEvent } from './live-ring.ts'
 
 export type LiveFeed = {
-  /** Whether somebody follows in another process. */
   isFollowed(): boolean
   /** Stores an event of this process. */
   publish(event: OwnEvent): void

@@ -2,7 +2,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { GatewayError } from '../../spec/error.ts'
 
-/** Which target gets the line. */
 export type BatchTarget = { provider: string; key: string | null; model: string }
 
 /** One object for each call of a line. */

@@ -7,7 +7,6 @@ export type Capture = {
   readonly max_characters: number
   /** How much of that spans may contain; absent: all of it. */
   readonly span_characters?: number
-  /** Whether the request log records the contents. */
   readonly is_recorded?: true
   /** Only where text is kept. */
   request?: ChatRequest

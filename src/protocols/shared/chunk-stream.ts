@@ -181,11 +181,8 @@ export function eventsIn(parser: SseParser, bytes: Uint8Array, faults: Faults): 
 export type EventReader = {
   /** The chunk for one event; undefined if the event has no content. */
   take(event: JsonRecord): ChatChunk | undefined
-  /** Whether the provider has sent a finish reason. */
   isFinished(): boolean
-  /** Whether the provider has sent its last event. */
   isDone(): boolean
-  /** Whether the response has ended without any output. */
   isEmpty?(): boolean
   /** Whether an event is an error in a form that is specific to this protocol. */
   isFailure?(event: JsonRecord): boolean

@@ -49,5 +49,4 @@ export function decodeSigned(text: string, { home, item_id }: Holder): Partial<S
   return unwrapped(text) ?? { opaque: { origin: home, value: text, ...(item_id === undefined ? {} : { id: item_id }) } }
 }
 
-/** Whether the gateway has encoded it. */
 export const isEncoded = (text: string): boolean => text === PLAIN || unwrapped(text) !== undefined

@@ -84,7 +84,6 @@ function textOf(part: string | ContentPart): string | undefined {
   return part.type === 'refusal' ? part.refusal : undefined
 }
 
-/** Of an image, an audio or a file. */
 export function mediaTokens(part: ContentPart): number {
   if (part.type === 'image_url') return IMAGE_TOKENS
   if (part.type === 'input_audio') return Math.ceil((part.input_audio.data.length * 3) / 4 / AUDIO_BYTES_A_TOKEN)

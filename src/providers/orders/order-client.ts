@@ -10,7 +10,6 @@ import { type AdapterParts, type ProviderSettings, settingsOf } from '../setting
 import { type ErrorClassifier, orderError } from './order-error.ts'
 import { foreignOperation, POLICY_WORDING } from './order-messages.ts'
 
-/** How the API of one kind differs. */
 type OrderApi = {
   kind: ProviderKind
   /** The provider's base URL with its version, unless the configuration has one. */

@@ -5,7 +5,6 @@
 import type { Clock } from '../../kit/clock.ts'
 import type { GatewayError } from '../../spec/error.ts'
 
-/** What is read to its end. */
 type Ending = { end(reason: GatewayError): void }
 
 export type LateReads = {

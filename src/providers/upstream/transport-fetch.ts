@@ -13,7 +13,6 @@ export type Wire = {
   failure?: GatewayError
   /** The body of a streamed response was read to its end. */
   isAtEnd?: boolean
-  /** Whether an order was passed to the transport. */
   orderSent: boolean
 }
 

@@ -15,7 +15,6 @@ export type UpstreamParts = Pick<AdapterParts, 'id' | 'transport' | 'clock' | 'l
   settings: Pick<ProviderSettings, 'base_url' | 'headers' | 'timeouts'>
 }
 
-/** How the API of one kind differs. */
 type ApiRules = {
   /** The error for a response with an error status. */
   errorFromResponse?: (refusal: ErrorResponse) => GatewayError

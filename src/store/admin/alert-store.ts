@@ -27,7 +27,6 @@ export type AlertStore = {
   postpone(alert_id: string, due_ms: number): Promise<void>
   /** After it was delivered, or given up. */
   remove(alert_id: string): Promise<void>
-  /** When the next alert is due. */
   earliest(): Promise<number | null>
 }
 

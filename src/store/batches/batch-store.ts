@@ -53,7 +53,6 @@ export type BatchVendorOrder = {
   path: string
   lines: number
   bytes: number
-  /** Which provider, and with which of its keys. */
   provider: string
   key: string | null
   /** `stored`: its lines are. `marked`: they wait no more. `uploaded`: what creating it needs is at the vendor. `sent`: it may exist. `created`: it does. */
@@ -64,7 +63,6 @@ export type BatchVendorOrder = {
   /** When it was first sent, in unix milliseconds. */
   sent_ms?: number
   id?: string
-  /** How often it was polled. */
   polls?: number
   is_cancelled?: true
   /** The vendor was asked whether an installation that was restored had created it, which it had where it `is_adopted`. */

@@ -205,7 +205,6 @@ async function readAt<T>(address: Address, work: Work<T>): Promise<T> {
   }
 }
 
-/** What PostgreSQL's codes mean for the operator. */
 const ADVICE: Record<string, string> = {
   '28P01': 'Check the user and the password in the address.',
   '28000': 'The server rejects this user from this host; see its pg_hba.conf.',

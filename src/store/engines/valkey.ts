@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 
-/** One connection, opened once. */
 export type ValkeyConnection = {
   /** Resolves when the server accepts commands. */
   open(): Promise<void>

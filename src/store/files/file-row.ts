@@ -15,7 +15,6 @@ export type FileRow = {
   created_at: number
   /** Of a file that is being written or was deleted: when what is left of it is removed. */
   expires_at: number | null
-  /** Where its bytes are. */
   output_key: string
   /** What its upload found wrong for a batch of it, as JSON; empty in lists; null: nothing. */
   problems: string | null

@@ -77,7 +77,6 @@ export function scopesOf({
   return kind === 'credit' ? narrow.slice(0, 1) : narrow
 }
 
-/** How a budget stands after charges. */
 export type BudgetChange = Pick<BudgetName, 'account_key' | 'start_ms'> & BudgetState
 
 export type BudgetListing = Omit<BudgetName, 'window'> & BudgetState & { notified: number }

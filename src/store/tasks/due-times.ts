@@ -12,7 +12,6 @@ const NOUN = 'clock'
 export type DueTimes = {
   /** The database's own clock, in unix milliseconds; absent where it has that of the machine. */
   now?(): Promise<number>
-  /** How often due times were moved so far. */
   moves(): Promise<number>
   /** Moves all due times and leases; false, and nothing is moved, if another process has moved them since `moves`. */
   move(by_ms: number, moves: number): Promise<boolean>

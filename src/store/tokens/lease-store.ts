@@ -8,7 +8,6 @@ export type LeaseWish = {
   window_ms: number
   /** What this process has in its window: what it holds at least. */
   total: number
-  /** How much it wants to hold. */
   requested: number
   /** The parts of its window, by after how long they leave it. */
   parts: readonly (readonly [leaves_in_ms: number, amount: number])[]

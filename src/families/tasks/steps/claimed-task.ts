@@ -20,7 +20,6 @@ import type { TaskTraces } from '../task-traces.ts'
 
 export type TaskSettings = {
   deadline_minutes: number
-  /** How long copying a finished file is retried. */
   copy_deadline_minutes: number
   poll_seconds: number
   slow_poll_seconds: number
@@ -84,7 +83,6 @@ export type StepParts = {
   crashHook: CrashHook
   /** Providers, and keys of providers, that tasks need and that are not configured. Each is logged once. */
   missingProviders: Set<string>
-  /** How often the provider refused to cancel each task. */
   cancelRefusals: Map<string, number>
   /** The time before which the provider does not accept another poll of a task, by the steady clock. */
   notBefore: Map<string, number>

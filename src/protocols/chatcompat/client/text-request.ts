@@ -24,7 +24,6 @@ export type TextCompletionInput = {
   /** How many completions of each prompt the client receives. */
   n: number
   echo: boolean
-  /** Whether the client receives log probabilities. */
   logprobs: boolean
 }
 

@@ -117,7 +117,6 @@ export class ChunkNormaliser {
     return this.#choices.size > 0
   }
 
-  /** Whether every choice that started has a finish reason. */
   isFinished(): boolean {
     for (const choice of this.#choices.values()) if (!choice.finished) return false
     return this.#choices.size > 0

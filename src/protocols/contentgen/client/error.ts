@@ -30,7 +30,6 @@ const CLIENT_PARTS = [
 /** An option that is forwarded unchanged to providers of this API. */
 const OWN_OPTION = /^provider_options\.contentgen-compat\.(.+)$/
 
-/** The same error with the client's field name. */
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,

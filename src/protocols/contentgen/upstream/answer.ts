@@ -16,7 +16,6 @@ export type ContentgenFaults = Faults & {
 export type AnswerReader = {
   /** The chunks of one event. Throws the error that it reports, if any. */
   take(payload: JsonRecord): ChatChunk[]
-  /** Whether every candidate has a finish reason. */
   isFinished(): boolean
   hasEnded(): boolean
   /** Whether an event is about a candidate that has ended: `take` ignores its content. */

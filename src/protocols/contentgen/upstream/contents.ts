@@ -14,7 +14,6 @@ type Conversation = { system: Part[]; contents: Content[] }
 
 type Contents = PartReader & {
   rule: ModelRule
-  /** Whether calls and results are sent with ids. */
   ids: boolean
 }
 type Turn = Content & { kind: 'words' | 'results' | 'answer' }

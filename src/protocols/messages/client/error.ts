@@ -73,7 +73,6 @@ const CLIENT_BLOCKS = [
   ['"file"', '"document"'],
 ] as const
 
-/** The same error with the client's field name. */
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_BLOCKS,

@@ -26,7 +26,6 @@ const decodeSummary = (text: string): string | undefined =>
 
 const isTrigger = (item: InputItem | undefined): boolean => item?.type === 'compaction_trigger'
 
-/** Whether the response to this input is a compaction. */
 export const isCompaction = (input: readonly InputItem[]): boolean => isTrigger(input.at(-1))
 
 /** The items that a compaction among them has not replaced. */

@@ -49,7 +49,6 @@ const CLIENT_PARTS = [
   ['"file"', '"input_file"'],
 ] as const
 
-/** The same error with the client's field name. */
 export const errorForClient = errorTranslator({
   fields: CLIENT_FIELDS,
   parts: CLIENT_PARTS,

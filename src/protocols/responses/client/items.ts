@@ -129,12 +129,10 @@ export type ItemEventParts = {
   newId(type: OutputItem['type'], index: number, vendors?: string): string
   /** Encodes one numbered event. `fields` is JSON text without its braces. */
   event(type: string, fields: string): string
-  /** Whether the client requested encrypted reasoning. */
   includes_encrypted: boolean
 }
 
 export type ItemEvents = ItemEventParts & {
-  /** All items so far, in order. */
   output: OutputItem[]
   open<T extends OutputItem>(item: T): Open<T>
   /** The event for a new item. `start` overrides members that are still empty. */

@@ -24,7 +24,6 @@ type EncoderParts = {
   request: ChatRequest
   /** The providers' names of the tools. */
   names: ToolNames
-  /** Whether the response is one compaction item. */
   isCompaction?: boolean
   /** Called with the response at its end. */
   store: StoreResponse | undefined

@@ -15,7 +15,6 @@ type InputSupport = {
   developer_role: boolean
   custom_tools: boolean
   audio: boolean
-  /** Whether the model receives its earlier reasoning again. */
   reasoning: boolean
 }
 type Place = InputSupport & {

@@ -8,7 +8,6 @@ import { annotationOf, finishOf, opaqueOf, type ResponseIdentity, stopSequenceOf
 type PartReader = {
   /** undefined for a part that has nothing for a client. */
   decode(part: StreamPart): ChatChunk | undefined
-  /** Whether the vendor has sent a finish reason. */
   isFinished(): boolean
 }
 

@@ -29,7 +29,6 @@ export type Shape =
   /** By a ratio; a size becomes the ratio that it has. */
   | { by: 'ratio'; among?: readonly string[]; option?: string }
 
-/** Which images a model edits. */
 type Edits = {
   /** The most images in one request; 0: none. */
   max: number

@@ -21,9 +21,7 @@ export type Generated = { images: GeneratedImage[]; usage?: ImageUsage }
 
 type ObservedFetch = {
   fetch: PackageFetch
-  /** What the vendor has generated, once it has. */
   generated(): Generated | undefined
-  /** Why the call failed, whatever the package threw. */
   errorFor(thrown: unknown): GatewayError
 }
 
