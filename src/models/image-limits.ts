@@ -1,8 +1,8 @@
 /** The limits of one image model, as catalogue data: operations, sizes, counts, qualities, input images. */
-import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest } from '../spec/image-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { checkMedium } from './medium.ts'
+import { refuse, unsupported } from './model-errors.ts'
 
 const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
@@ -35,11 +35,6 @@ export function applyImageLimits(model: CatalogueModel, request: ImageRequest, o
 }
 
 const CHOICES = ['size', 'aspect_ratio', 'quality', 'style', 'output_format'] as const
-
-const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
-
-const unsupported = ({ id }: CatalogueModel, param: string) =>
-  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
 
 function checkOperation({ id, images, targets }: CatalogueModel, operation: ImageOperation): void {
   const can = images.operations ?? targets.flatMap(({ provider }) => provider.images?.operations ?? [])

@@ -1,6 +1,6 @@
 /** The errors of a request for a model that cannot serve it. */
 import type { CallFamily } from '../spec/endpoint-family.ts'
-import { GatewayError } from '../spec/error.ts'
+import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { Life } from './lifecycle.ts'
 
 export const notAllowed = (name: string) =>
@@ -32,3 +32,11 @@ export function notFound(name: string, meant: string | undefined): GatewayError 
   const message = `There is no model ${quoted(name)}${hint} GET /v1/models lists the models of this token.`
   return new GatewayError('model_not_found', message, { param: 'model' })
 }
+
+export const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
+
+export const unsupported = ({ id }: { id: string }, param: string) =>
+  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
+
+export const missing = ({ id }: { id: string }, param: string) =>
+  refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)

@@ -1,9 +1,9 @@
 /** The limits of one 3D model, as catalogue data: formats, textures, polygons, images. */
 import { rangeText } from '../kit/diagnose.ts'
-import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { ThreeDFormat, ThreeDOrder, ThreeDRequest } from '../spec/three-d-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { checkMedium } from './medium.ts'
+import { missing, refuse, unsupported } from './model-errors.ts'
 
 const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
@@ -33,14 +33,6 @@ export function applyThreeDLimits(model: CatalogueModel, request: ThreeDRequest)
   if (polycount !== undefined) order.target_polycount = polycount
   return order
 }
-
-const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
-
-const unsupported = ({ id }: CatalogueModel, param: string) =>
-  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
-
-const missing = ({ id }: CatalogueModel, param: string) =>
-  refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)
 
 /** The input: a text, one image, or images of several sides. */
 function checkSource(model: CatalogueModel, { prompt = '', image, images = [] }: ThreeDRequest): void {

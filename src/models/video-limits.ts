@@ -1,9 +1,9 @@
 /** The limits of one video model (specification 2.5 and 8; the rest as other gateways have it), as catalogue data. */
 import { foundText, rangeText } from '../kit/diagnose.ts'
-import { type ErrorCode, GatewayError } from '../spec/error.ts'
 import type { VideoOrder, VideoRequest } from '../spec/video-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { checkMedium } from './medium.ts'
+import { missing, refuse, unsupported } from './model-errors.ts'
 import { shapeOf } from './video-size.ts'
 
 const LONGEST_PROMPT = 32_000
@@ -32,14 +32,6 @@ export function applyVideoLimits(model: CatalogueModel, request: VideoRequest): 
   if (request.seed !== undefined && model.video.seed === false) throw unsupported(model, 'seed')
   return order
 }
-
-const refuse = (code: ErrorCode, param: string, message: string) => new GatewayError(code, message, { param })
-
-const unsupported = ({ id }: CatalogueModel, param: string) =>
-  refuse('unsupported_parameter', param, `The model "${id}" takes no "${param}".`)
-
-const missing = ({ id }: CatalogueModel, param: string) =>
-  refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)
 
 function promptOf(model: CatalogueModel, { prompt = '' }: VideoRequest): string {
   const { prompt_required = true } = model.video

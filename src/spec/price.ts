@@ -114,7 +114,7 @@ export function amountOf(version: PriceVersion, units: Units): number {
   if (!hasPieces(units)) {
     return version.request + inputAmount(rates, units, factor) + outputAmount(rates, units, factor)
   }
-  const pieces = pieceAmount(version, units, factor)
+  const pieces = pieceAmount(version, units, factor, EXACT)
   const [input, output] = [inputAmount(rates, units, factor), outputAmount(rates, units, factor)]
   // Images, videos and audio are charged by piece, by token, or by both; tokens without a price are then part of the piece.
   if (pieces !== undefined) return version.request + pieces + (input || 0) + (output || 0)
@@ -137,7 +137,7 @@ export function mostAmountOf(version: PriceVersion, units: Units): number {
     output = Math.max(output, mostOutputAmount(rates, units, factor))
   }
   if (!hasPieces(units)) return version.request + input + output
-  const pieces = mostPieceAmount(version, units, factor)
+  const pieces = pieceAmount(version, units, factor, MOST)
   return version.request + (pieces === undefined ? input + output : pieces + (input || 0) + (output || 0))
 }
 
@@ -202,19 +202,19 @@ function mostOutputAmount(rates: TokenRates, units: Units, factor: number): numb
 }
 
 /** What images, videos, 3D models, searches and audio cost by piece; undefined where none has such a price. */
-function pieceAmount(version: PriceVersion, units: Units, factor: number): number | undefined {
+function pieceAmount(version: PriceVersion, units: Units, factor: number, rates: PieceRates): number | undefined {
   let sum: number | undefined
   const add = (count: number | undefined, rate: number) => {
-    if (count && !Number.isNaN(rate)) sum = (sum ?? 0) + part(count, rate * factor)
+    if (count && !Number.isNaN(rate)) sum = (sum ?? 0) + rates.charge(count, rate * factor)
   }
-  add(units.images, imageRate(version, units))
+  add(units.images, rates.image(version, units))
   add(units.videos, version.video)
   add(units.three_d, version.three_d)
   add(units.searches, version.search)
   add(units.speech_characters, version.speech_character)
   add(units.audio_seconds, version.audio_second)
   if (units.videos && hasSecondRates(version)) {
-    sum = (sum ?? 0) + part(units.video_seconds ?? Number.NaN, videoRate(version, units) * factor)
+    sum = (sum ?? 0) + rates.charge(units.video_seconds ?? Number.NaN, rates.video(version, units) * factor)
   }
   return sum
 }
@@ -242,24 +242,6 @@ function isOfSize(found: string | undefined, size: string): boolean {
   const side = /^(\d+)p$/.exec(size)?.[1]
   const sides = /^(\d+)x(\d+)$/.exec(found ?? '')
   return side !== undefined && sides !== null && Math.min(Number(sides[1]), Number(sides[2])) === Number(side)
-}
-
-/** The same with the dearest price that fits what is known: a size that the provider chooses can be any. */
-function mostPieceAmount(version: PriceVersion, units: Units, factor: number): number | undefined {
-  let sum: number | undefined
-  const add = (count: number | undefined, rate: number) => {
-    if (count && !Number.isNaN(rate)) sum = (sum ?? 0) + most(count, rate * factor)
-  }
-  add(units.images, mostImageRate(version, units))
-  add(units.videos, version.video)
-  add(units.three_d, version.three_d)
-  add(units.searches, version.search)
-  add(units.speech_characters, version.speech_character)
-  add(units.audio_seconds, version.audio_second)
-  if (units.videos && hasSecondRates(version)) {
-    sum = (sum ?? 0) + most(units.video_seconds ?? Number.NaN, mostVideoRate(version, units) * factor)
-  }
-  return sum
 }
 
 const mostOfRates = (rates: readonly number[], otherwise: number): number => {
@@ -293,3 +275,12 @@ function mostVideoRate(
     video_second,
   )
 }
+
+type PieceRates = {
+  charge(count: number, rate: number): number
+  image(version: PriceVersion, units: Units): number
+  video(version: PriceVersion, units: Units): number
+}
+const EXACT: PieceRates = { charge: part, image: imageRate, video: videoRate }
+/** The dearest price that fits what is known: a size that the provider chooses can be any. */
+const MOST: PieceRates = { charge: most, image: mostImageRate, video: mostVideoRate }
