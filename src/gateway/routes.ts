@@ -3,8 +3,7 @@ import { type LimitsRouteParts, limitsRoutes } from '../accounts/routes/limits-r
 import { type UsageRouteParts, usageRoutes } from '../accounts/routes/usage-route.ts'
 import { type PlaygroundRouteParts, playgroundRoutes } from '../admin/routes/playground.ts'
 import { audioRoutes } from '../families/audio/audio-routes.ts'
-import { type BatchRouteParts, batchRoutes } from '../families/batches/routes/batches-route.ts'
-import { type MessageBatchRouteParts, messageBatchRoutes } from '../families/batches/routes/message-batches.ts'
+import { type BatchRouteParts, batchRoutes } from '../families/batches/batch-routes.ts'
 import type { Background } from '../families/chat/background-responses.ts'
 import { createChatTools } from '../families/chat/chat-tools.ts'
 import type { Conversations } from '../families/chat/conversations.ts'
@@ -57,7 +56,6 @@ import { contentgenRoutes } from './contentgen-routes.ts'
 type TableParts = ChatRouteParts &
   UploadParts &
   BatchRouteParts &
-  MessageBatchRouteParts &
   TaskApiParts &
   UsageRouteParts &
   LimitsRouteParts &
@@ -102,7 +100,6 @@ export function routeTable(parts: TableParts): Route[] {
     jsonRoute(countTokensEndpoint(responsesCount(parts), parts), parts),
     chatRoute(messagesDialect(), parts),
     jsonRoute(countTokensEndpoint(messagesCount, parts), parts),
-    ...messageBatchRoutes(parts),
     ...batchRoutes(parts),
     jsonRoute(embeddingsEndpoint(parts.embeddings), parts),
     ...contentgenRoutes(parts),

@@ -1,8 +1,8 @@
 /** Reads a form part by part while it arrives (RFC 7578), so that a file of it is never in memory as a whole. */
-import type { Clock } from '../kit/clock.ts'
 import { freeBytes } from '../kit/free-bytes.ts'
 import { GatewayError } from '../spec/error.ts'
 import { wrongType } from './body.ts'
+import { bodyPieces, type StreamLimits } from './body-pieces.ts'
 import {
   boundaryOf,
   brokenForm,
@@ -12,15 +12,6 @@ import {
   type PartHeaders,
   partHeaders,
 } from './multipart.ts'
-
-type FormStreamLimits = {
-  max_bytes: number
-  /** How long the next bytes may take to arrive. */
-  pause_seconds: number
-  /** How long the whole body may. */
-  total_seconds: number
-  clock: Clock
-}
 
 /** A part whose bytes must be read before the next part is asked for, and each piece used before the next one. */
 export type StreamedPart = PartHeaders & { bytes(): AsyncGenerator<Uint8Array> }
@@ -32,18 +23,11 @@ const MOST_PREAMBLE_BYTES = 1_024
 const EARLY = 'it ends early, or its parts are not separated by its boundary'
 
 /** Throws unsupported_media_type, request_too_large, request_timeout, or invalid_value for a broken form. */
-export async function* streamForm(request: Request, limits: FormStreamLimits): AsyncGenerator<StreamedPart> {
+export async function* streamForm(request: Request, limits: StreamLimits): AsyncGenerator<StreamedPart> {
   const type = request.headers.get('content-type') ?? ''
   if (!isForm(type)) throw wrongType(type, 'multipart/form-data')
-  const coding = request.headers.get('content-encoding')
-  if (coding && coding !== 'identity')
-    throw new GatewayError(
-      'unsupported_media_type',
-      `The body must not be compressed, but is "${coding.slice(0, 40)}".`,
-    )
-  if (Number(request.headers.get('content-length')) > limits.max_bytes) throw tooLarge(limits)
   const boundary = boundaryOf(type)
-  const source = new FormSource(request, limits)
+  const source = new FormSource(bodyPieces(request, limits))
   try {
     yield* partsOf(source, boundary)
   } finally {
@@ -73,21 +57,16 @@ async function* partsOf(source: FormSource, boundary: string): AsyncGenerator<St
   }
 }
 
-/** The bytes of a body as they arrive, within the limits. */
+/** The bytes of a body as they arrive. */
 class FormSource {
   /** Bytes that have arrived and are not used yet. */
   held: Buffer = Buffer.alloc(0)
   /** The whole of what `held` is the rest of. */
   #whole = this.held
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  readonly #limits: FormStreamLimits
-  readonly #until_ms: number
-  #received = 0
+  readonly #pieces: AsyncGenerator<Uint8Array>
 
-  constructor(request: Request, limits: FormStreamLimits) {
-    this.#reader = request.body?.getReader()
-    this.#limits = limits
-    this.#until_ms = limits.clock.steady() + limits.total_seconds * 1_000
+  constructor(pieces: AsyncGenerator<Uint8Array>) {
+    this.#pieces = pieces
   }
 
   /** The bytes before the delimiter, which is then used too. Throws where the body ends before it. */
@@ -128,14 +107,12 @@ class FormSource {
   }
 
   async close(): Promise<void> {
-    await this.#reader?.cancel().catch(() => {})
+    await this.#pieces.return(undefined)
   }
 
   async #more(): Promise<void> {
-    const piece = await this.#next()
+    const { value: piece } = await this.#pieces.next()
     if (!piece) throw brokenForm(EARLY)
-    this.#received += piece.length
-    if (this.#received > this.#limits.max_bytes) throw tooLarge(this.#limits)
     const used = this.#whole
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.length)
     this.#whole = this.held.length === 0 ? bytes : Buffer.concat([this.held, bytes])
@@ -143,25 +120,4 @@ class FormSource {
     freeBytes(used)
     if (this.#whole !== bytes) freeBytes(piece)
   }
-
-  async #next(): Promise<Uint8Array | undefined> {
-    const { clock, pause_seconds, total_seconds } = this.#limits
-    const left = this.#until_ms - clock.steady()
-    const { promise, reject } = Promise.withResolvers<never>()
-    const wait = Math.min(pause_seconds * 1_000, left)
-    const seconds = wait === left ? total_seconds : pause_seconds
-    const cancel = clock.after(Math.max(0, wait), () => {
-      const what = wait === left ? 'The body did not arrive' : 'No bytes of the body arrived'
-      reject(new GatewayError('request_timeout', `${what} within ${seconds} s.`))
-    })
-    try {
-      const read = await Promise.race([this.#reader?.read(), promise])
-      return read?.value
-    } finally {
-      cancel()
-    }
-  }
 }
-
-const tooLarge = ({ max_bytes }: FormStreamLimits) =>
-  new GatewayError('request_too_large', `The body may have at most ${max_bytes} bytes.`)

@@ -1,4 +1,5 @@
 /** Batches: stored before the request is acknowledged, run by any process with free slots, and as clients see them in both APIs. */
+import { createFairSlots } from '../../jobs/fair-slots.ts'
 import { createJobLoop } from '../../jobs/job-loop.ts'
 import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
 import type { BatchEstimate, BatchObject, MessageBatchObject } from '../../spec/batch.ts'
@@ -6,11 +7,12 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
+import { rfc3339 } from '../files/routes/file-formats.ts'
 import { callbackOf } from '../tasks/callback.ts'
-import { type BatchParts, createSlots, fail, partsStream, secondsOf } from './parts.ts'
-import { estimateBatch } from './receive-requests.ts'
+import { estimateBatch } from './call-line.ts'
+import { knownProblems } from './check-lines.ts'
+import { type BatchParts, fail, partsStream, secondsOf } from './parts.ts'
 import { ENDED, runBatch } from './run-batch.ts'
-import { knownProblems } from './validate.ts'
 
 type NewBatch = {
   batch_id: string
@@ -68,7 +70,7 @@ const RETRY_SECONDS = 600
 
 export function createBatches(parts: BatchParts): Batches {
   const { store, settings, clock, log, crashHook } = parts
-  const slots = createSlots({ most: () => settings().concurrency })
+  const slots = createFairSlots(() => settings().concurrency)
   const by = `batches_${randomAlphanumerics(16)}`
   const running = new Map<string, number>()
   let isClosing = false
@@ -175,7 +177,7 @@ export function createBatches(parts: BatchParts): Batches {
     },
 
     estimate: (batch, file, signal) =>
-      estimateBatch(parts, { batch: newBatch(batch), file, caller: batch.caller, currency: parts.currency(), signal }),
+      estimateBatch(parts, { batch: newBatch(batch), file, caller: batch.caller, signal }),
 
     find,
     list: store.list,
@@ -270,9 +272,8 @@ export function batchEnd(batch: Batch): { finish_time: number; type: string; dat
   return { finish_time: progress.ended_at, type: `batch.${status}`, data }
 }
 
-const dateOf = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 const dateOrNull = (seconds: number | null | undefined): string | null =>
-  seconds === null || seconds === undefined ? null : dateOf(seconds)
+  seconds === null || seconds === undefined ? null : rfc3339(seconds)
 
 export function messageBatchView(batch: Batch): MessageBatchObject {
   const { batch_id, status, total, succeeded, errored, canceled, expired, request, progress } = batch
@@ -285,8 +286,8 @@ export function messageBatchView(batch: Batch): MessageBatchObject {
     request_counts: hasEnded
       ? { processing: total - succeeded - errored - canceled - expired, succeeded, errored, canceled, expired }
       : { processing: total, succeeded: 0, errored: 0, canceled: 0, expired: 0 },
-    created_at: dateOf(batch.created_at),
-    expires_at: dateOf(batch.expires_at),
+    created_at: rfc3339(batch.created_at),
+    expires_at: rfc3339(batch.expires_at),
     ended_at: dateOrNull(progress.ended_at),
     cancel_initiated_at: dateOrNull(batch.cancelling_at),
     archived_at: null,

@@ -1,11 +1,15 @@
 /** Calls one line of a batch as a request of its route, and decides what its response means for the line. */
 import { STOPPED } from '../../jobs/job-loop.ts'
 import { isRecord, parseRequestJson } from '../../kit/json.ts'
+import { linesOf } from '../../kit/json-lines.ts'
 import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
+import type { BatchEstimate } from '../../spec/batch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchLine, BatchPause, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
-import type { CallRoute, ClaimedBatch, LineCall, LineResponse } from './parts.ts'
+import type { FileRow } from '../../store/files/file-row.ts'
+import { createLineCheck, MOST_LINE_BYTES } from './check-lines.ts'
+import type { BatchParts, CallRoute, ClaimedBatch, LineCall, LineResponse } from './parts.ts'
 
 /**
  * `ended`: the line has its result. `later`: nothing was sent, and the batch pauses. `interrupted`: the process is being
@@ -33,16 +37,13 @@ const MOST_ATTEMPTS = 10
 
 type Answer = { status: number; text: string; body: unknown; headers: LineResponse['headers']; request_id: string }
 
-/** `text`: the line as it stands in the input. `signal`: of the run. */
+/** `text`: as it stands in the input. */
+type OrderedLine = { line: BatchLine; text: string; caller: Caller }
+
+/** `signal`: of the run. */
 export async function callLine(
   call: CallRoute,
-  {
-    batch,
-    line,
-    text,
-    caller,
-    signal,
-  }: { batch: Batch; line: BatchLine; text: string; caller: Caller; signal: AbortSignal },
+  { batch, line, text, caller, signal }: OrderedLine & { batch: Batch; signal: AbortSignal },
 ): Promise<Called> {
   const request_id = requestIdOf(batch, line)
   const request = requestOf(batch, line, text)
@@ -52,8 +53,6 @@ export async function callLine(
   const answer = { status, text: oneLine(answered), body: parsed(answered), headers, request_id }
   return meaningOf(answer, { batch, line, isStopping: signal.aborted })
 }
-
-type OrderedLine = { line: BatchLine; text: string; caller: Caller }
 
 /** Gets the request of a line as its vendor gets it, into `exchange`. The result: why no line may be collected now. */
 export async function collectLine(
@@ -72,15 +71,55 @@ export async function collectLine(
   return { code, message, until_ms: Math.round(clock.now() + waitOf(headers, { code, attempts: 0 })) }
 }
 
-/** What a line may use and cost; undefined where it is refused. Nothing is sent. */
-export async function estimateLine(
-  call: CallRoute,
-  { batch, line, text, caller, signal }: OrderedLine & { batch: Batch; signal: AbortSignal },
-): Promise<BatchExchange['estimated']> {
-  const exchange: BatchExchange = { entry_id: '', estimates: true }
-  const request = requestOf(batch, line, text)
-  if (request) await call({ ...request, signal, caller, exchange })
-  return exchange.estimated
+/** The first lines are priced each as a call; the others by their length. */
+const PRICED_LINES = 1_000
+const NANO = 1e9
+
+/** Nothing is sent. */
+export async function estimateBatch(
+  { files, catalogue, call, currency }: BatchParts,
+  { batch, file, caller, signal }: { batch: Batch; file: FileRow; caller: Caller; signal: AbortSignal },
+): Promise<BatchEstimate> {
+  const { api, endpoint } = batch
+  const lines = createLineCheck({ api, endpoint, caller, catalogue })
+  const sums = { input_tokens: 0, output_tokens: 0, lowest: 0, highest: 0 }
+  let [total, valid, valid_bytes, priced, priced_bytes] = [0, 0, 0, 0, 0]
+  let isKnown = true
+  for await (const piece of linesOf(await files.read(file), { max_line_bytes: MOST_LINE_BYTES }))
+    for (const raw of piece) {
+      signal.throwIfAborted()
+      total++
+      if (lines.check(raw) === undefined) continue
+      valid++
+      valid_bytes += raw.length
+      if (priced === PRICED_LINES) continue
+      priced++
+      priced_bytes += raw.length
+      const exchange: BatchExchange = { entry_id: '', estimates: true }
+      const request = requestOf(batch, raw, new TextDecoder().decode(raw.bytes))
+      if (request) await call({ ...request, signal, caller, exchange })
+      // What its route refuses costs nothing.
+      const { input_tokens = 0, output_tokens = 0, lowest = 0, highest = 0 } = exchange.estimated ?? {}
+      sums.input_tokens += input_tokens
+      sums.output_tokens += output_tokens
+      isKnown &&= lowest !== null && highest !== null
+      sums.lowest += lowest ?? 0
+      sums.highest += highest ?? 0
+    }
+  const { problems } = lines.found()
+  const scale = priced_bytes === 0 ? 0 : valid_bytes / priced_bytes
+  const amount = (nano: number) => (isKnown ? Math.round(nano * scale) / NANO : null)
+  return {
+    object: 'batch.estimate',
+    endpoint,
+    request_counts: { total, invalid: total - valid },
+    errors: problems.length > 0 ? { object: 'list', data: problems } : null,
+    usage: {
+      input_tokens: Math.round(sums.input_tokens * scale),
+      most_output_tokens: Math.round(sums.output_tokens * scale),
+    },
+    cost: { lowest: amount(sums.lowest), highest: amount(sums.highest), currency: currency() },
+  }
 }
 
 /** What lasts until somebody does something, and loses nothing: the result is read again. */
@@ -117,11 +156,9 @@ export async function readLineResult(
 export const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pick<BatchLine, 'line'>): string =>
   `batch_req_${batch_id.replace(/^(msg)?batch_/, '')}_${line}`
 
-function requestOf(
-  batch: Batch,
-  line: BatchLine,
-  text: string,
-): Pick<LineCall, 'path' | 'headers' | 'body'> | undefined {
+type LineRequest = Pick<LineCall, 'path' | 'headers' | 'body'>
+
+function requestOf(batch: Batch, line: Pick<BatchLine, 'line'>, text: string): LineRequest | undefined {
   const body = bodyOf(batch, text)
   if (!body) return undefined
   const headers = {

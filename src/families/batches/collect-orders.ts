@@ -1,6 +1,7 @@
 /** Puts lines of models with native batches into orders: their requests as the vendor gets them, stored before anything is sent. */
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
 import { isRecord } from '../../kit/json.ts'
+import { linesOf } from '../../kit/json-lines.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
 import type { BatchProvider } from '../../providers/batches/batch-provider.ts'
@@ -8,9 +9,9 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchPause, BatchVendorOrder } from '../../store/batches/batch-store.ts'
 import { collectLine, requestIdOf } from './call-line.ts'
+import { familyOf } from './check-lines.ts'
 import { type ClaimedBatch, inputKeyOf, saveProgress } from './parts.ts'
-import { linesOf, waitingLines } from './run-lines.ts'
-import { familyOf } from './validate.ts'
+import { waitingLines } from './run-lines.ts'
 
 /** With more models the next ones wait. */
 const MOST_ORDERS = 20

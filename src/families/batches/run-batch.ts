@@ -1,11 +1,16 @@
 /** Runs a batch that this process has claimed: the next step, from what the store says of it, and the last ones, which end it. */
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
-import type { BatchProgress, ResultKind } from '../../store/batches/batch-store.ts'
+import { linesOf } from '../../kit/json-lines.ts'
+import { GatewayError } from '../../spec/error.ts'
+import type { BatchProgress, NewLine, ResultKind } from '../../store/batches/batch-store.ts'
 import { UNKNOWN, uncalledResult } from './call-line.ts'
+import { createLineCheck, MOST_LINE_BYTES } from './check-lines.ts'
 import {
   type ClaimedBatch,
   endingOf,
+  fail,
   inputKeyOf,
+  inputStream,
   partsStream,
   removeParts,
   saveProgress,
@@ -14,7 +19,6 @@ import {
 } from './parts.ts'
 import { type Ran, runLines } from './run-lines.ts'
 import { type Ordered, runOrders } from './run-orders.ts'
-import { validate } from './validate.ts'
 
 export const ENDED: readonly string[] = ['completed', 'failed', 'cancelled', 'expired']
 const REVOKED = { code: 'invalid_api_key', message: 'The token of this batch was revoked, or its project disabled.' }
@@ -87,6 +91,7 @@ async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'en
   return (await store.save(batch, { due_ms, release: true })) ? due_ms : 'lost'
 }
 
+const LINES_PER_ADD = 1_000
 const LINES_PER_WRITE = 200
 const LINES_PER_DELETE = 5_000
 const DAY_MILLISECONDS = 86_400_000
@@ -211,4 +216,63 @@ async function clean({ batch, store, fileStore, settings, clock, crashHook }: Cl
   const due_ms = isOver ? clock.now() : kept_until_ms
   await store.save(batch, { progress: { ...progress, is_cleaned: true }, due_ms, release: true })
   crashHook('batch: cleaned')
+}
+
+/** Reads all lines, and stores where each lies. `lost`: the claim is. */
+async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed' | 'lost'> {
+  const { batch, store, clock, crashHook } = claimed
+  const read = await readLines(claimed)
+  if (!read) return 'lost'
+  if (read.problems.length > 0) return (await fail(claimed, batch, read)) ? 'failed' : 'lost'
+  const { total, model, has_native } = read
+  const found = { ...(model !== undefined && { model }), ...(!has_native && { is_ordered: true as const }) }
+  const progress = { ...batch.progress, in_progress_at: secondsOf(clock.now()), ...found }
+  // It was cancelled meanwhile where this is refused.
+  const isSaved = await store.save(batch, { status: 'in_progress', progress, total })
+  if (!isSaved && !(await store.save(batch, { progress, total }))) return 'lost'
+  batch.progress = progress
+  batch.status = isSaved ? 'in_progress' : 'cancelling'
+  crashHook('batch: validated')
+  return 'ready'
+}
+
+/** Undefined: the claim is lost. */
+async function readLines(claimed: ClaimedBatch) {
+  const { batch, store, catalogue, signal, crashHook } = claimed
+  const { api, endpoint } = batch
+  const failed = (code: string, message: string, param: string | null = null) => ({
+    total: 0,
+    problems: [{ code, message, param, line: null }],
+    model: undefined,
+    has_native: false,
+  })
+  const caller = await claimed.callerOf(batch.token_id)
+  if (!caller) return failed(REVOKED.code, REVOKED.message)
+  const input = await inputStream(claimed).catch((thrown) => {
+    if (thrown instanceof GatewayError && thrown.code === 'file_not_found') return thrown
+    throw thrown
+  })
+  if (input instanceof GatewayError) return failed(input.code, input.message, 'input_file_id')
+  // Requests of the Messages API were checked when they arrived: a model that is gone since is the error of its line.
+  const lines = createLineCheck({ api, endpoint, caller, catalogue, checks_models: api === 'openai' })
+  let valid: NewLine[] = []
+  const add = async (least: number): Promise<boolean> => {
+    if (lines.found().problems.length > 0) valid = []
+    if (valid.length < least) return true
+    const some = valid
+    valid = []
+    if (!(await store.addLines(batch, some))) return false
+    crashHook('batch: lines added')
+    return true
+  }
+  for await (const piece of linesOf(input, { max_line_bytes: MOST_LINE_BYTES })) {
+    signal.throwIfAborted()
+    for (const raw of piece) {
+      const custom_id = lines.check(raw)
+      const { line, offset, length: bytes } = raw
+      if (custom_id !== undefined) valid.push({ line, offset, bytes, custom_id })
+    }
+    if (!(await add(LINES_PER_ADD))) return undefined
+  }
+  return (await add(1)) ? lines.found() : undefined
 }

@@ -1,6 +1,7 @@
 /** Takes the orders of a batch to its vendors: created once, polled, and their results read like responses to calls. */
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
 import type { BatchProvider, VendorResult } from '../../providers/batches/batch-provider.ts'
+import { placeOrder } from '../../providers/batches/place-order.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchVendorOrder, LineResult } from '../../store/batches/batch-store.ts'
@@ -12,15 +13,9 @@ import { readInput } from './run-lines.ts'
 /** `done`: vendors have nothing more to do. `until_ms`: when to look again; `isOver`: no further line may be called. */
 export type Ordered = 'lost' | 'done' | { until_ms: number; isOver: boolean }
 
-const FIRST_POLL_MILLISECONDS = 15_000
-const LONGEST_POLL_MILLISECONDS = 300_000
 const PAUSE_MILLISECONDS = 60_000
-/** How far the clock of a vendor may differ. */
-const SKEW_MILLISECONDS = 60_000
 /** So long after a restore a vendor is asked what it has of a batch that is over. */
 const SOUGHT_MILLISECONDS = 3_600_000
-/** So long a list of a vendor may lack a batch that it has created. */
-const LISTED_MILLISECONDS = 300_000
 /** So long after its window an order may still end; then its lines end as unknown. */
 const LATE_MILLISECONDS = 2 * 86_400_000
 const RESULTS_AT_ONCE = 64
@@ -63,29 +58,67 @@ type Stepping = { isOver: boolean; caller: Caller | undefined }
 /** Takes it as far as possible; the result is when to look again: infinite where it has ended. */
 async function step(claimed: ClaimedBatch, order: BatchVendorOrder, stepping: Stepping): Promise<number> {
   const { batch, clock, log, signal } = claimed
-  const in_ms = (ms: number) => clock.now() + ms
   const fields = { batch_id: batch.batch_id, provider: order.provider, order: order.mark }
-  const isLate = clock.now() >= batch.expires_at * 1000 + LATE_MILLISECONDS
-  if (isLate) {
-    await end(claimed, order, UNKNOWN)
-    return Number.POSITIVE_INFINITY
-  }
   const vendor = claimed.providerOf(order)?.batches
-  if (!vendor) {
+  const isLate = clock.now() >= batch.expires_at * 1000 + LATE_MILLISECONDS
+  if (isLate) await end(claimed, order, UNKNOWN)
+  else if (!vendor) {
     log.warn('the provider of a batch is not configured', fields)
-    return in_ms(PAUSE_MILLISECONDS)
+    return clock.now() + PAUSE_MILLISECONDS
+  } else
+    try {
+      const wait_ms = await advance(claimed, order, vendor, stepping)
+      if (wait_ms !== undefined) return clock.now() + wait_ms
+    } catch (thrown) {
+      signal.throwIfAborted()
+      if (!(thrown instanceof GatewayError) || thrown === LEASE_LOST) throw thrown
+      log.warn('order of a batch failed', { ...fields, stage: order.stage, error: thrown.code, why: thrown.message })
+      if (!isUnknowable(claimed, order, thrown, stepping.isOver)) return clock.now() + PAUSE_MILLISECONDS
+      await end(claimed, order, UNKNOWN)
+    }
+  return Number.POSITIVE_INFINITY
+}
+
+/** In how many milliseconds to look again; undefined: it has ended. */
+async function advance(
+  claimed: ClaimedBatch,
+  order: BatchVendorOrder,
+  vendor: BatchProvider,
+  { isOver, caller }: Stepping,
+): Promise<number | undefined> {
+  const { batch, clock, signal, log, crashHook } = claimed
+  const { progress, status } = batch
+  const lines = () => orderStream(claimed, order)
+  const placed = await placeOrder(order, {
+    vendor,
+    lines,
+    async save(change) {
+      if (!(await saveOrder(claimed, order, change))) throw LEASE_LOST
+    },
+    isOver,
+    restored: progress.restored,
+    hasLines: () => hasLines(claimed, order),
+    onAbsent() {
+      batch.progress[isOver ? 'is_ordered' : 'is_recovered'] = true
+    },
+    crashHook,
+    warn: (event, why) => log.warn(event, { order: order.id, why }),
+    clock,
+    signal,
+  })
+  if (placed.is === 'later') return placed.wait_ms
+  let reason: Reason | undefined
+  if (placed.is === 'gone') batch.progress.is_ordered = undefined
+  else if (placed.is === 'unknown') reason = UNKNOWN
+  else if (placed.is === 'refused') reason = { outcome: 'errored', code: placed.code, message: placed.message }
+  else if (placed.is === 'ended') {
+    await readResults(claimed, order, vendor.results(order.id ?? '', signal, lines), caller)
+    const cancelled = { outcome: status === 'cancelling' ? 'canceled' : 'expired', ...NOT_EXECUTED } as const
+    if (placed.problem !== undefined) reason = { outcome: 'errored', code: 'batch_failed', message: placed.problem }
+    else if (!order.is_adopted || (order.is_cancelled && !isOver)) reason = order.is_cancelled ? cancelled : UNKNOWN
   }
-  try {
-    const wait_ms = await advance(claimed, order, vendor, stepping)
-    return wait_ms === undefined ? Number.POSITIVE_INFINITY : in_ms(wait_ms)
-  } catch (thrown) {
-    signal.throwIfAborted()
-    if (!(thrown instanceof GatewayError) || thrown === LEASE_LOST) throw thrown
-    log.warn('order of a batch failed', { ...fields, stage: order.stage, error: thrown.code, why: thrown.message })
-    if (!isUnknowable(claimed, order, thrown, stepping.isOver)) return in_ms(PAUSE_MILLISECONDS)
-    await end(claimed, order, UNKNOWN)
-    return Number.POSITIVE_INFINITY
-  }
+  await end(claimed, order, reason)
+  return undefined
 }
 
 /** Whether a restored batch lacks what reading its results needs, or has long been over while its vendor shows no list. */
@@ -98,123 +131,6 @@ function isUnknowable(
   if (!progress.restored) return false
   if (id !== undefined) return code === 'file_not_found'
   return isOver && !is_sought && clock.now() >= progress.restored.at_ms + SOUGHT_MILLISECONDS
-}
-
-/** In how many milliseconds to look again; undefined: it has ended. */
-async function advance(
-  claimed: ClaimedBatch,
-  order: BatchVendorOrder,
-  vendor: BatchProvider,
-  { isOver, caller }: Stepping,
-): Promise<number | undefined> {
-  const { signal, clock, crashHook } = claimed
-  const lines = () => orderStream(claimed, order)
-  const save = async (change: Partial<BatchVendorOrder>) => {
-    if (!(await saveOrder(claimed, order, change))) throw LEASE_LOST
-  }
-  if (claimed.batch.progress.restored && order.id === undefined && order.stage !== 'sent' && !order.is_sought) {
-    const sought = await seek(claimed, order, vendor, isOver)
-    if (sought === 'later' || (sought === 'unsure' && !isOver)) return PAUSE_MILLISECONDS
-    if (sought !== 'known') {
-      await end(claimed, order, UNKNOWN)
-      return undefined
-    }
-    if (order.id === undefined && !(await hasLines(claimed, order))) {
-      claimed.batch.progress.is_ordered = undefined
-      await end(claimed, order, undefined)
-      return undefined
-    }
-  }
-  if (order.stage === 'sent') {
-    const since = secondsBefore(order.sent_ms ?? 0)
-    const found = await vendor.find({ ...order, uploaded: order.uploaded ?? null }, since, signal)
-    if (typeof found === 'object') await save({ stage: 'created', id: found.id })
-    else if (found !== 'absent' || clock.now() < (order.sent_ms ?? 0) + LISTED_MILLISECONDS) return PAUSE_MILLISECONDS
-    else await save({ stage: 'uploaded' })
-  }
-  if (isOver && order.stage !== 'created') {
-    await end(claimed, order, undefined)
-    return undefined
-  }
-  if (order.stage === 'marked' || order.stage === 'stored') {
-    const uploaded = await vendor.upload(order, lines, signal)
-    crashHook('batch: order uploaded')
-    await save({ stage: 'uploaded', uploaded })
-  }
-  if (order.stage === 'uploaded') {
-    await save({ stage: 'sent', sent_ms: clock.now() })
-    crashHook('batch: order sent')
-    try {
-      const id = await vendor.create(order, order.uploaded ?? null, lines, signal)
-      crashHook('batch: order created')
-      await save({ stage: 'created', id })
-    } catch (thrown) {
-      if (!(thrown instanceof GatewayError) || thrown.detail.accepted !== 'no') throw thrown
-      if (thrown.code === 'server_is_overloaded') {
-        await save({ stage: 'uploaded' })
-        throw thrown
-      }
-      await end(claimed, order, { outcome: 'errored', code: thrown.code, message: thrown.message })
-      return undefined
-    }
-  }
-  return poll(claimed, order, vendor, { isOver, caller })
-}
-
-const secondsBefore = (ms: number): number => Math.floor((ms - LISTED_MILLISECONDS) / 1000)
-
-/** Whether the installation that was backed up has created it since. */
-async function seek(
-  claimed: ClaimedBatch,
-  order: BatchVendorOrder,
-  vendor: BatchProvider,
-  isOver: boolean,
-): Promise<'known' | 'later' | 'unsure' | 'hidden'> {
-  const { batch, signal, clock } = claimed
-  const { backup_ms, at_ms } = batch.progress.restored ?? { backup_ms: 0, at_ms: 0 }
-  const sought = {
-    mark: order.mark,
-    until: Math.ceil((at_ms + SKEW_MILLISECONDS) / 1000),
-    ...(order.stage === 'uploaded' && { uploaded: order.uploaded ?? null, lines: order.lines }),
-  }
-  const found = await vendor.find(sought, secondsBefore(backup_ms), signal)
-  if (found === 'unsure' || found === 'hidden') return found
-  if (found === 'absent' && clock.now() < at_ms + LISTED_MILLISECONDS) return 'later'
-  if (found === 'absent') batch.progress[isOver ? 'is_ordered' : 'is_recovered'] = true // saved with the order
-  const change = found === 'absent' ? {} : ({ stage: 'created', id: found.id, is_adopted: true } as const)
-  if (!(await saveOrder(claimed, order, { ...change, is_sought: true }))) throw LEASE_LOST
-  return 'known'
-}
-
-async function poll(
-  claimed: ClaimedBatch,
-  order: BatchVendorOrder,
-  vendor: BatchProvider,
-  { isOver, caller }: Stepping,
-): Promise<number | undefined> {
-  const { signal, crashHook, log, batch } = claimed
-  const { id = '', polls = 0 } = order
-  if (isOver && !order.is_cancelled) {
-    // It may have ended meanwhile, which its state tells.
-    await vendor
-      .cancel(id, signal)
-      .catch((thrown: unknown) => log.warn('batch not cancelled at its provider', { order: id, why: String(thrown) }))
-    if (!(await saveOrder(claimed, order, { is_cancelled: true }))) throw LEASE_LOST
-  }
-  const state = polls === 0 && !isOver ? { is: 'running' as const } : await vendor.state(id, signal)
-  crashHook('batch: order polled')
-  if (state.is === 'running') {
-    if (!(await saveOrder(claimed, order, { polls: polls + 1 }))) throw LEASE_LOST
-    return Math.min(FIRST_POLL_MILLISECONDS * 1.5 ** Math.min(polls, 20), LONGEST_POLL_MILLISECONDS)
-  }
-  const results = vendor.results(id, signal, () => orderStream(claimed, order))
-  await readResults(claimed, order, results, caller)
-  const cancelled = { outcome: batch.status === 'cancelling' ? 'canceled' : 'expired', ...NOT_EXECUTED } as const
-  const { problem } = state
-  if (problem !== undefined) await end(claimed, order, { outcome: 'errored', code: 'batch_failed', message: problem })
-  else if (order.is_adopted && (isOver || !order.is_cancelled)) await end(claimed, order, undefined)
-  else await end(claimed, order, order.is_cancelled ? cancelled : UNKNOWN)
-  return undefined
 }
 
 const NOT_EXECUTED = {

@@ -1,5 +1,6 @@
 /** The HTTP side of a vendor's batches: short JSON requests, uploads, and results that are read line by line. */
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { createLineSplitter } from '../../kit/json-lines.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { NOT_ACCEPTED } from '../orders/acceptance.ts'
@@ -24,7 +25,8 @@ const FULL = '"token_limit_exceeded"'
 /** An upload of 256 MB, and a file that the vendor has still to put together. */
 const TRANSFER_SECONDS = 3_600
 /** Of a line of results, which the route of the line limits further. */
-const MOST_LINE_CHARACTERS = 64 * 1024 * 1024
+const MOST_LINE_BYTES = 64 * 1024 * 1024
+const utf8 = new TextDecoder()
 
 export function createBatchClient({ id, transport, address }: BatchClientParts) {
   const { timeouts } = address
@@ -74,25 +76,16 @@ export function createBatchClient({ id, transport, address }: BatchClientParts) 
     /** The JSON objects of a file of results. */
     async *lines(sent: Sent): AsyncGenerator<JsonRecord> {
       const response = await send(sent)
-      const decoder = new TextDecoder()
-      let rest = ''
+      const lines = createLineSplitter({ max_line_bytes: MOST_LINE_BYTES })
       try {
         for (;;) {
-          const bytes = await response.read()
-          const text = bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
-          rest += text
-          if (rest.length > MOST_LINE_CHARACTERS + text.length) throw notUnderstood()
-          // A long line arrives in many pieces: it is read once, at its end.
-          if (bytes && !text.includes('\n')) continue
-          const lines = rest.split('\n')
-          rest = bytes ? (lines.pop() ?? '') : ''
-          for (const line of lines) {
-            if (line.trim() === '') continue
-            const value = parseJson(line)
+          const piece = await response.read()
+          for (const { bytes } of piece ? lines.push(piece) : lines.end()) {
+            const value = parseJson(utf8.decode(bytes))
             if (!isRecord(value)) throw notUnderstood()
             yield value
           }
-          if (!bytes) return
+          if (!piece) return
         }
       } finally {
         response.drop()

@@ -2,7 +2,7 @@
 import type { Json } from '../../spec/task.ts'
 
 /** One order, as it is stored before anything is sent. */
-type BatchOrder = {
+export type BatchOrder = {
   /** Of this order alone: every id of its lines begins with it. */
   mark: string
   /** The vendor's name of the model. */
@@ -34,7 +34,7 @@ export type VendorResult = { id: string } & (
 
 export type BatchLine = { id: string; path: string; body: string }
 /** The stored lines of an order, as JSONL in the form of `line`. */
-type OrderLines = () => Promise<ReadableStream<Uint8Array>>
+export type OrderLines = () => Promise<ReadableStream<Uint8Array>>
 
 /** All methods throw GatewayError; one with `detail.accepted: 'no'` says of `create` that no order was created. */
 export type BatchProvider = {

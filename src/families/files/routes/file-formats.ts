@@ -98,7 +98,7 @@ function purposeIn(given: unknown): (typeof FILE_PURPOSES)[number] {
   throw new GatewayError(why === 'it' ? 'invalid_value' : 'unsupported_value', message, { param: 'purpose' })
 }
 
-const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
+export const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')
 
 function fileMetadata({ file_id, bytes, created_at, expires_at, filename, content_type }: FileRow) {
   return {
@@ -165,7 +165,7 @@ function idIn(query: URLSearchParams, name: string): string | undefined {
   return id
 }
 
-function limitIn(query: URLSearchParams, usual: number, most: number): number {
+export function limitIn(query: URLSearchParams, usual: number, most: number): number {
   const text = query.get('limit')
   if (text === null) return usual
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
@@ -173,6 +173,6 @@ function limitIn(query: URLSearchParams, usual: number, most: number): number {
   return limit
 }
 
-const invalid = (param: string, what: string) => invalidValue(param, `"${param}" ${what}.`)
+export const invalid = (param: string, what: string) => invalidValue(param, `"${param}" ${what}.`)
 
 export const queryPage = (request: Request): FileFilter => formatOf(request).page(queryOf(request))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { withoutLongStrings } from './run-lines.ts'
+import { withoutLongStrings } from './json-lines.ts'
 
 const long = (text: string) => `${'x'.repeat(2_000)}${text}${'y'.repeat(2_000)}`
 const parsedAs = (json: string | Uint8Array): unknown => {
