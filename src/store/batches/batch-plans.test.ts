@@ -1,12 +1,7 @@
 /** The lines of a large batch are closed by indexes, on both engines: no statement reads the lines of others, or all of it. */
-import { Database } from 'bun:sqlite'
-import { describe, expect, spyOn, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { Client } from 'pg'
-import { startPostgres } from '../../../test/kit/postgres.ts'
-import { openStore } from '../open-store.ts'
+import { describe, expect, test } from 'bun:test'
+import { plansOfPostgres, plansOfSqlite, stepsOf } from '../../../test/kit/statement-plans.ts'
+import type { Store } from '../store.ts'
 import type { Batch, BatchStore } from './batch-store.ts'
 
 const LINES = 20_000
@@ -79,69 +74,19 @@ async function closeLines(batches: BatchStore): Promise<void> {
 
 const OF_LINES = /\bbatch_(lines|parts)\b/
 
-/** A statement, and the steps of its plan. */
-type Plan = { statement: string; steps: string[] }
-
-async function plansOfSqlite(): Promise<Plan[]> {
-  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-batch-plans-'))
-  const path = join(directory, 'gatehouse.db')
-  const store = await openStore({ url: `sqlite:${path}` })
-  await fill(store.batches, async (statement) => {
-    using other = new Database(path)
-    other.run(statement)
-  })
-  const prepare = spyOn(Database.prototype, 'prepare')
-  try {
-    await closeLines(store.batches)
-    const statements = prepare.mock.calls.map(([statement]) => statement).filter((one) => OF_LINES.test(one))
-    prepare.mockRestore()
-    using file = new Database(path)
-    const explain = (statement: string) => file.query<{ detail: string }, []>(`explain query plan ${statement}`).all()
-    return statements.map((statement) => ({ statement, steps: explain(statement).map(({ detail }) => detail) }))
-  } finally {
-    prepare.mockRestore()
-    await store.close()
-    rmSync(directory, { recursive: true })
-  }
+const CLOSING = {
+  fill: ({ batches }: Store, run: (statement: string) => Promise<unknown>) => fill(batches, run),
+  work: ({ batches }: Store) => closeLines(batches),
+  of: OF_LINES,
 }
-
-async function plansOfPostgres(): Promise<Plan[]> {
-  const server = await startPostgres()
-  const url = await server.createDatabase()
-  const store = await openStore({ url })
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  await fill(store.batches, (statement) => client.query(statement))
-  const query = spyOn(Client.prototype, 'query')
-  try {
-    await closeLines(store.batches)
-    const calls = query.mock.calls as unknown as [statement: unknown, values?: unknown[]][]
-    query.mockRestore()
-    const plans: Plan[] = []
-    for (const [statement, values] of calls) {
-      if (typeof statement !== 'string' || !OF_LINES.test(statement)) continue
-      const { rows } = await client.query({ text: `explain ${statement}`, values: values ?? [], rowMode: 'array' })
-      plans.push({ statement, steps: rows.map(([line]) => String(line)) })
-    }
-    return plans
-  } finally {
-    query.mockRestore()
-    await store.close()
-    await client.end()
-    await server.dropDatabase(url)
-  }
-}
-
-const stepsOf = (plans: readonly Plan[], part: string): string[] =>
-  plans.flatMap(({ statement, steps }) => (statement.includes(part) ? steps : []))
 
 /** Gives their results to lines that wait, and to lines that a provider's batch has. */
 const ENDING = 'with given'
 
 describe('closing the lines of a batch', () => {
   test('searches indexes of SQLite, and the primary key for each line that is given', async () => {
-    const plans = await plansOfSqlite()
-    const steps = stepsOf(plans, '').filter((step) => OF_LINES.test(step))
+    const plans = await plansOfSqlite(CLOSING)
+    const steps = stepsOf(plans).filter((step) => OF_LINES.test(step))
     expect(steps.length).toBeGreaterThan(10)
     expect(steps.filter((step) => !step.startsWith('SEARCH batch_'))).toEqual([])
     expect(new Set(stepsOf(plans, ENDING).filter((step) => OF_LINES.test(step)))).toEqual(
@@ -150,8 +95,8 @@ describe('closing the lines of a batch', () => {
   })
 
   test('searches indexes of PostgreSQL, and the primary key for each line that is given', async () => {
-    const plans = await plansOfPostgres()
-    const steps = stepsOf(plans, '')
+    const plans = await plansOfPostgres(CLOSING)
+    const steps = stepsOf(plans)
     expect(steps.filter((step) => /Scan.* on batch_lines/.test(step)).length).toBeGreaterThan(8)
     expect(steps.filter((step) => /Seq Scan on batch_/.test(step))).toEqual([])
     const searched = stepsOf(plans, ENDING).filter((step) => /Index Cond: /.test(step))

@@ -39,6 +39,9 @@ const insertRows = createInsert({
   after: 'on conflict (entry_id) do nothing returning entry_id',
 })
 
+/** Exactly the condition of the index: SQLite does not use it where the kinds are parameters. */
+export const OF_TASK = sql<boolean>`kind in ('task', 'reversal')`
+
 /** What a row of the request log does not contain. */
 const LATER_KINDS: ReadonlySet<LedgerEntry['kind']> = new Set(['task', 'reversal', 'adjustment'])
 
@@ -85,7 +88,7 @@ export async function reverseTask(write: Write, task_id: string): Promise<boolea
     .selectFrom('ledger_entries')
     .selectAll()
     .where('call_id', '=', task_id)
-    .where('kind', 'in', ['task', 'reversal'])
+    .where(OF_TASK)
     .execute()
   const reversed = new Set(rows.filter(({ kind }) => kind === 'reversal').map(({ entry_id }) => entry_id))
   const open = rows.filter(({ kind, entry_id }) => kind === 'task' && !reversed.has(`${entry_id}:reversal`))

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import { createInsert } from '../fixed-statements.ts'
+import { OF_TASK } from '../ledger/ledger-append.ts'
 import { addToRevision } from '../revisions.ts'
 import type { Write } from '../tables.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
@@ -88,7 +89,7 @@ export function requestLogStore(engine: Engine): RequestLogStore {
         .selectFrom('ledger_entries')
         .select(['call_id', 'amount', 'cost'])
         .where('call_id', 'in', [...task_ids])
-        .where('kind', 'in', ['task', 'reversal', 'adjustment'])
+        .where(OF_TASK)
         .execute()
       const charges = new Map<string, { amount: number | null; cost: number | null }>()
       for (const { call_id, amount, cost } of rows) {
