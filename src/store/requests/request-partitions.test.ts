@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { startPostgres } from '../../../test/kit/postgres.ts'
 import { requestRow } from '../../../test/kit/request-rows.ts'
+import { plansOfPostgres, stepsOf } from '../../../test/kit/statement-plans.ts'
 import { copyStore } from '../backup/copy-store.ts'
 import { restoreBackup } from '../backup/restore-backup.ts'
 import { writeBackup } from '../backup/write-backup.ts'
@@ -176,6 +177,28 @@ describe('a partitioned request log', () => {
       rows.filter(({ at_ms, tags }) => at_ms >= FIRST + DAY && tags.length > 0).length,
     )
     expect(await prune(FIRST + 5 * DAY)).toEqual(from(FIRST + 5 * DAY))
+  })
+
+  test('is searched and deleted by the indexes of those days that are asked for', async () => {
+    await partition()
+    await log.append(rows)
+    const from_ms = FIRST + 2 * DAY
+    const plans = await plansOfPostgres({
+      url,
+      async work({ requestLog }) {
+        const filters = FILTERS.filter(({ tag, request_id }) => tag === undefined && request_id === undefined)
+        for (const one of filters)
+          await requestLog.search({ filter: { ...one, from_ms, to_ms: from_ms + DAY }, limit: 9 })
+        await requestLog.prune(FIRST - 1)
+      },
+      of: /^\s*(select|delete).* request_(log|tags)\b.*at_ms [<>]/s,
+      settings: ['enable_seqscan = off', 'enable_bitmapscan = off', 'enable_sort = off'],
+    })
+    const partitions = (part: string) =>
+      new Set(stepsOf(plans, part).flatMap((step) => / on request_(?:log|tags)_(\w+)/.exec(step)?.[1] ?? []))
+    expect(partitions('request_log as examined')).toEqual(new Set(['20260110']))
+    expect(partitions('delete from request_log')).toEqual(new Set(['until_20260108', 'other']))
+    expect(stepsOf(plans).filter((step) => step.includes('Seq Scan'))).toEqual([])
   })
 
   test('leaves a day that is read to the next time, without waiting for the reader', async () => {
