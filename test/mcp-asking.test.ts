@@ -361,20 +361,20 @@ describe('a guard that asks a service', () => {
     })
     const passed = Array.from({ length: 20 }, (_, at) => String(at + 1)).filter((text) => text !== '3')
     expect(seen.map((one) => (one as { data: string }).data)).toEqual(passed)
-    // The last one is about the result.
-    expect(questions).toHaveLength(21)
+    // The first one is about the tool, the last one about the result.
+    expect(questions).toHaveLength(22)
     expect(gateway.logged()).toContain('"guards":"g output blocked"')
   })
 
   it('decides of what a server asks and of what the client answers, and is closed where it fails', async () => {
-    const url = startService(() => ({ action: 'perhaps' }))
+    const url = startService((texts) => ({ action: texts.includes('Does something.') ? 'pass' : 'perhaps' }))
     const client = await start({ g: { kind: 'webhook', on: ['output'], url, when: { models: ['mcp/v/act'] } } })
     server.act = async (asking) => {
       await asking.elicitInput({ message: 'Who?', requestedSchema: FORM })
       return say('done')
     }
     await expect(act(client)).rejects.toMatchObject({ data: { code: 'content_blocked' } })
-    expect([questions[0], seen]).toEqual([['Who?', '{"type":"object","properties":{}}'], []])
+    expect([questions[1], seen]).toEqual([['Who?', '{"type":"object","properties":{}}'], []])
   })
 })
 

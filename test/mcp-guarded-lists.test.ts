@@ -182,6 +182,42 @@ describe('a guard of answers', () => {
   })
 })
 
+const unknownTool = (name: string) => ({
+  code: -32602,
+  message: `There is no tool "${name}" for this token.`,
+})
+const callOf = (client: McpClient, name: string) => client.callTool({ name, arguments: {} })
+
+describe.each([BEFORE, CURRENT] as const)('a tool that a list leaves out, protocol %s', (version) => {
+  it.each([BLOCK, REPLACE])('for a guard is as unknown as one that there is not (%#)', async (guard) => {
+    const named = guard === REPLACE ? { name: SECRET } : { name: 'x', description: SECRET }
+    offer('tools/list', { ...named, ...plain }, OTHER)
+    await using client = await start({ guards: { g: guard }, version })
+    for (const name of [`v__${named.name}`, 'v__none'])
+      await expect(callOf(client, name)).rejects.toMatchObject(unknownTool(name))
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['v__other'])
+    await expect(callOf(client, `v__${named.name}`)).rejects.toMatchObject(unknownTool(`v__${named.name}`))
+    expect(vendor.calls).toBe(0)
+    await callOf(client, 'v__other')
+  })
+
+  it('for the configuration or its token is as unknown', async () => {
+    offer('tools/list', { name: 'hidden', ...plain }, { name: 'x', ...plain }, OTHER)
+    const mcp = { ...DEFAULT_MCP, servers: { v: { url: vendor.url, allow: ['x', 'other', 'hidden'], deny: ['hid*'] } } }
+    gateway = await startGateway({ sandbox: false, mcp })
+    const { secret } = await gateway.instance.tokens.issue({ name: 'narrow', models: ['mcp/v/other'] })
+    for (const [token, hidden] of [
+      [gateway.token, ['v__hidden']],
+      [secret, ['v__hidden', 'v__x']],
+    ] as const) {
+      await using client = await mcpClient(gateway, { version, token })
+      for (const name of hidden) await expect(callOf(client, name)).rejects.toMatchObject(unknownTool(name))
+      await callOf(client, 'v__other')
+    }
+    expect(vendor.calls).toBe(2)
+  })
+})
+
 describe('a guard that asks a service', () => {
   let service: ReturnType<typeof Bun.serve>
   let asked: string[][]
@@ -230,6 +266,21 @@ describe('a guard that asks a service', () => {
     const { tools } = await client.listTools()
     expect(asked).toHaveLength(20)
     expect(tools.every(({ name }) => Number(name.slice(4)) % 2 === 1)).toBe(true)
+  })
+
+  it('is asked once a minute about a tool that is called, for each token', async () => {
+    offer('tools/list', ...many(2, 1))
+    await using client = await start(house())
+    const about = (text: string) => asked.filter((texts) => texts.includes(text)).length
+    for (let count = 0; count < 3; count++) await callOf(client, 'v__t0')
+    await expect(callOf(client, 'v__t1')).rejects.toMatchObject(unknownTool('v__t1'))
+    expect([about('Fine.'), about(SECRET), vendor.calls]).toEqual([1, 1, 3])
+    gateway.clock.advance(60_000)
+    await callOf(client, 'v__t0')
+    const { secret } = await gateway.instance.tokens.issue({ name: 'other' })
+    await using other = await mcpClient(gateway, { token: secret })
+    await callOf(other, 'v__t0')
+    expect(about('Fine.')).toBe(3)
   })
 
   it.each([

@@ -59,7 +59,7 @@ export function createMcp(parts: McpParts): Mcp {
     connections,
     programs: () => programPlaces(config(), parts.environment),
   })
-  const lists = createGuardedLists(stages)
+  const lists = createGuardedLists({ ...stages, clock })
   const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined

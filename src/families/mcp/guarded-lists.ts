@@ -4,6 +4,7 @@ import { CallGuards } from '../../calls/guards/call-guards.ts'
 import { type GuardedText, jsonAt } from '../../calls/guards/content.ts'
 import { asks, type Guard, type GuardResult } from '../../calls/guards/guard.ts'
 import type { GuardPlan, Guards } from '../../calls/guards/guards.ts'
+import type { Clock } from '../../kit/clock.ts'
 import type { Caller } from '../../spec/token.ts'
 import { RESOURCES, toolId } from './names.ts'
 
@@ -21,16 +22,38 @@ type Group<Item> = { guards: readonly Guard[]; plan: GuardPlan; entries: Entry<I
 /** A guard that asks gets so much of a list at a time, and is asked so often. */
 const MAX_ASKED_CHARACTERS = 50_000
 const MAX_QUESTIONS = 20
+/** What such a guard has said of a tool that is called. */
+const KNOWN_MILLISECONDS = 60_000
+const MAX_KNOWN = 1_000
 /** Changed, they would name nothing: their entry is left out. */
 const NAMES: readonly string[] = ['name', 'uri', 'uriTemplate']
 
 export type GuardedLists = ReturnType<typeof createGuardedLists>
 
-export function createGuardedLists({ guards }: { guards: Pick<Guards, 'planOf'> }) {
+export function createGuardedLists({ guards, clock }: { guards: Pick<Guards, 'planOf'>; clock: Clock }) {
+  /** By token and guards: until when a tool has passed a guard that asks. */
+  const asked = new WeakMap<object, Map<string, number>>()
   const planOf = (caller: Caller, server: string, name: string) =>
     guards.planOf(caller, { id: toolId(server, name), guards: [] })
 
-  return {
+  const lists = {
+    /** Whether a list of the caller would have this tool. */
+    async shows(tool: { name: string }, server: string, call: Call): Promise<boolean> {
+      const { caller, guards: own } = call
+      if (!own?.readsAnswer) return true
+      const listing = { caller, results: own.results, call: () => call }
+      const check = async () => (await lists.passed([tool], { server, nameOf: ({ name }) => name, listing })).length > 0
+      if (!own.asksAboutAnswer) return check()
+      const known = asked.get(tool) ?? new Map<string, number>()
+      asked.set(tool, known)
+      const key = JSON.stringify([caller.token_id, own.fingerprint])
+      if (clock.steady() < (known.get(key) ?? 0)) return true
+      if (known.size >= MAX_KNOWN) known.clear()
+      const passes = await check()
+      if (passes) known.set(key, clock.steady() + KNOWN_MILLISECONDS)
+      return passes
+    },
+
     /** Those that no guard blocks, changed where one replaces. `items` stay as they are. */
     async passed<Item extends object>(
       items: readonly Item[],
@@ -69,6 +92,7 @@ export function createGuardedLists({ guards }: { guards: Pick<Guards, 'planOf'> 
       return passes && one.text === changed ? changed : subscribed
     },
   }
+  return lists
 }
 
 async function checkGroup<Item>({ guards, plan, entries }: Group<Item>, { call, results }: Listing): Promise<void> {

@@ -8,6 +8,7 @@ import { limitsOf } from '../../providers/mcp/upstream-fetch.ts'
 import type { Caller } from '../../spec/token.ts'
 import { announceConnected, askToConnect, CONNECT } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
+import type { GuardedLists } from './guarded-lists.ts'
 import { createNotices } from './guarded-messages.ts'
 import { askSession, type ClientChannel, capabilitiesOf, createOwnConnections } from './own-connections.ts'
 import type { Rounds } from './rounds.ts'
@@ -19,6 +20,7 @@ type Message = Record<string, unknown>
 
 type ToolCallParts = {
   servers: McpServers
+  lists: Pick<GuardedLists, 'shows'>
   pipeline: Pick<Pipeline, 'run'>
   /** Undefined: a repeated request may reach another process. */
   rounds: Rounds | undefined
@@ -31,7 +33,7 @@ type ToolCallParts = {
 
 type ToolCall = { upstream: McpUpstream; own: string; name: string; given: Message }
 
-export function createToolCalls({ server, scope, servers, pipeline, rounds, placeOf, result }: ToolCallParts) {
+export function createToolCalls({ server, scope, servers, lists, pipeline, rounds, placeOf, result }: ToolCallParts) {
   const capabilities = () => capabilitiesOf(server.getClientCapabilities())
   const connections = createOwnConnections(capabilities)
 
@@ -55,7 +57,8 @@ export function createToolCalls({ server, scope, servers, pipeline, rounds, plac
     using connection = connectionOf(upstream, { channel, call, notices })
     // By the connection that is used: a server may offer something else by each.
     const checked = checkedServer(connection.upstream, async (offer) => {
-      assertOffered({ upstream, own, name }, offer, caller)
+      const tool = offeredOf({ upstream, own, name }, offer, caller)
+      if (!(await lists.shows(tool, upstream.name, call))) throw unknown('tool', name)
       if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
     })
     const { answer } = await pipeline.run(serverFamily, call, {
@@ -70,15 +73,17 @@ export function createToolCalls({ server, scope, servers, pipeline, rounds, plac
     return result(upstream, answer)
   }
 
-  function assertOffered({ upstream, own, name }: Omit<ToolCall, 'given'>, offer: McpOffer, caller: Caller): void {
-    if (!servers.toolsOf(upstream, offer, caller).some((tool) => tool.name === own)) throw unknown('tool', name)
+  function offeredOf({ upstream, own, name }: Omit<ToolCall, 'given'>, offer: McpOffer, caller: Caller) {
+    const tool = servers.toolsOf(upstream, offer, caller).find((one) => one.name === own)
+    if (!tool) throw unknown('tool', name)
+    return tool
   }
 
   async function callWithin(tool: ToolCall, context: ServerContext): Promise<Message> {
     const { upstream, own, name, given } = tool
     const { caller } = accessOf(context)
     // By the connection of all, if there is one: a name that nobody offers is no call.
-    if (!upstream.config?.oauth_user) assertOffered(tool, await upstream.offer(), caller)
+    if (!upstream.config?.oauth_user) offeredOf(tool, await upstream.offer(), caller)
     else if (own === CONNECT && !(await upstream.offer()).tools.some((one) => one.name === CONNECT))
       return announceConnected(server)
     if (!rounds || !asksByRounds(upstream, context)) return send(tool, askSession(context, upstream))

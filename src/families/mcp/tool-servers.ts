@@ -13,7 +13,7 @@ import { checkedServer, metaFor, serverFamily } from './tool-calls.ts'
 
 type ToolServerParts = {
   servers: McpServers
-  lists: Pick<GuardedLists, 'passed'>
+  lists: Pick<GuardedLists, 'passed' | 'shows'>
   pipeline(): Pick<Pipeline, 'run'>
   settings(): McpSettings
 }
@@ -55,12 +55,14 @@ export function createToolServers({ servers, lists, pipeline, settings }: ToolSe
         },
         async call(tool, args, call) {
           try {
-            const assertOffered = (tools: McpOffer['tools']) => {
-              if (!tools.some(({ name }) => name === tool))
-                throw new GatewayError('invalid_value', `There is no tool "${tool}".`)
-            }
-            if (!upstream.config?.oauth_user) assertOffered(servers.toolsOf(upstream, await upstream.offer(), caller))
-            const checked = checkedServer(upstream, async (offer) => assertOffered(await usable(offer)))
+            const unknown = new GatewayError('invalid_value', `There is no tool "${tool}".`)
+            const find = (tools: McpOffer['tools']) => tools.find(({ name }) => name === tool)
+            if (!upstream.config?.oauth_user && !find(servers.toolsOf(upstream, await upstream.offer(), caller)))
+              throw unknown
+            const checked = checkedServer(upstream, async (offer) => {
+              const found = find(await usable(offer))
+              if (!found || !(await lists.shows(found, upstream.name, call))) throw unknown
+            })
             const params = { name: tool, arguments: args, ...metaFor(upstream, caller) }
             const sent = { upstream: checked, name: tool, method: 'tools/call' as const, params }
             const { answer } = await pipeline().run(serverFamily, call, sent)
