@@ -16,6 +16,7 @@ import type {
   BatchProblem,
   BatchProgress,
   BatchStore,
+  LineResult,
   ResultKind,
 } from '../../store/batches/batch-store.ts'
 import type { Files } from '../files/files.ts'
@@ -103,6 +104,11 @@ export type ClaimedBatch = BatchParts & {
   isClosing(): boolean
 }
 
+export const REVOKED = {
+  code: 'invalid_api_key',
+  message: 'The token of this batch was revoked, or its project disabled.',
+}
+
 export const secondsOf = (ms: number): number => Math.floor(ms / 1000)
 
 /** What is stored with the end of a batch: its webhook, where it has one. */
@@ -157,7 +163,10 @@ export async function inputStream(
 /** A batch is claimed some ten thousand times at most, and the number has 31 bits. */
 const PARTS_OF_CLAIM = 10_000
 /** What is read of results at a time: larger parts let the memory of a large batch grow by tens of megabytes. */
-export const PART_BYTES = 512 * 1024
+const PART_BYTES = 512 * 1024
+const PART_LINES = 1_000
+const LINES_PER_DELETE = 5_000
+const DAY_MILLISECONDS = 86_400_000
 const LINES_PER_PIECE = 100
 const TYPE = 'application/jsonl'
 const KINDS: readonly ResultKind[] = ['output', 'error']
@@ -200,6 +209,23 @@ export async function storeParts(claimed: ClaimedBatch, { all }: { all: boolean 
   }
 }
 
+/** Counts results that are in no part yet. `store`: moves them to one where they are enough for it. */
+export async function unstoredResults(claimed: ClaimedBatch) {
+  let { lines, bytes } = await claimed.store.loose(claimed.batch.batch_id)
+  return {
+    add({ text }: LineResult): void {
+      lines++
+      bytes += text.length
+    },
+    async store(): Promise<void> {
+      if (lines < PART_LINES && bytes < PART_BYTES) return
+      lines = 0
+      bytes = 0
+      await storeParts(claimed, { all: false })
+    },
+  }
+}
+
 type Reading = { store: Pick<BatchStore, 'parts'>; fileStore: Pick<FileStore, 'open'> }
 
 /** The parts of these kinds as one stream. */
@@ -225,10 +251,53 @@ export async function partsStream(
 }
 
 /** The files first, then their rows: after a failure in between it is repeated. */
-export async function removeParts(
+async function removeParts(
   { store, fileStore }: { store: Pick<BatchStore, 'parts' | 'deleteParts'>; fileStore: Pick<FileStore, 'remove'> },
   batch_id: string,
 ): Promise<void> {
   for (const part of await store.parts(batch_id)) await fileStore.remove(partKeyOf(batch_id, part))
   await store.deleteParts(batch_id)
+}
+
+/** A file of results, whose id is stored before it is written: written again, it is the same. */
+export async function writeFile(claimed: ClaimedBatch, kind: ResultKind): Promise<boolean> {
+  const { batch, store, files, signal, crashHook } = claimed
+  if ((await store.parts(batch.batch_id, kind)).length === 0) return true
+  const name = `${kind}_file_id` as const
+  if (batch.progress[name] === undefined && !(await saveProgress(claimed, { [name]: files.newId() }))) return false
+  const file_id = batch.progress[name] ?? ''
+  const owner = { token_id: batch.token_id, project_id: batch.project_id ?? undefined }
+  const { output_seconds } = batch.request
+  const file = {
+    owner,
+    purpose: 'batch_output',
+    filename: `${batch.batch_id}_${kind}.jsonl`,
+    content_type: 'application/jsonl',
+    file_id,
+    ...(output_seconds !== undefined && { expires_at: secondsOf(claimed.clock.now()) + output_seconds }),
+  } as const
+  await files.write(file, await partsStream(claimed, batch.batch_id, [kind]), signal)
+  crashHook('batch: output written')
+  return true
+}
+
+/** Removes what an ended batch does not need any more; then all of it, once it has been kept long enough. */
+export async function clean({ batch, store, fileStore, settings, clock, crashHook }: ClaimedBatch): Promise<void> {
+  const { batch_id, progress, request } = batch
+  const ended_ms = (progress.ended_at ?? batch.created_at) * 1000
+  const kept_until_ms = ended_ms + settings().keep_days * DAY_MILLISECONDS
+  const isOver = batch.deleted_at !== null || clock.now() >= kept_until_ms
+  if (progress.is_cleaned && isOver) {
+    await removeParts({ store, fileStore }, batch_id)
+    await store.remove(batch_id)
+    return
+  }
+  if (!progress.is_cleaned) {
+    while ((await store.deleteLines(batch_id, LINES_PER_DELETE)) === LINES_PER_DELETE);
+    if (request.input_file_id === undefined || progress.has_copy) await fileStore.remove(inputKeyOf(batch_id))
+    if (request.input_file_id !== undefined) await removeParts({ store, fileStore }, batch_id)
+  }
+  const due_ms = isOver ? clock.now() : kept_until_ms
+  await store.save(batch, { progress: { ...progress, is_cleaned: true }, due_ms, release: true })
+  crashHook('batch: cleaned')
 }

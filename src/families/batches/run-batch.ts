@@ -1,27 +1,24 @@
-/** Runs a batch that this process has claimed: the next step, from what the store says of it, and the last ones, which end it. */
+/** Runs a batch that this process has claimed: the next step, from what the store says of it, the calls of its lines, and its end. */
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
-import { linesOf } from '../../kit/json-lines.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { BatchProgress, NewLine, ResultKind } from '../../store/batches/batch-store.ts'
-import { UNKNOWN, uncalledResult } from './call-line.ts'
-import { createLineCheck, MOST_LINE_BYTES } from './check-lines.ts'
+import type { Caller } from '../../spec/token.ts'
+import type { BatchLine, BatchPause, BatchProgress, LineResult } from '../../store/batches/batch-store.ts'
+import { callLine, UNKNOWN, uncalledResult } from './call-line.ts'
 import {
   type ClaimedBatch,
+  clean,
   endingOf,
-  fail,
-  inputKeyOf,
-  inputStream,
-  partsStream,
-  removeParts,
+  REVOKED,
   saveProgress,
   secondsOf,
   storeParts,
+  unstoredResults,
+  writeFile,
 } from './parts.ts'
-import { type Ran, runLines } from './run-lines.ts'
+import { validate, waitingLines } from './read-input.ts'
 import { type Ordered, runOrders } from './run-orders.ts'
 
 export const ENDED: readonly string[] = ['completed', 'failed', 'cancelled', 'expired']
-const REVOKED = { code: 'invalid_api_key', message: 'The token of this batch was revoked, or its project disabled.' }
 const GONE = { code: 'file_not_found', message: 'The input of this batch was deleted before all of it was executed.' }
 
 /** The result is the time when the batch is due again, in unix milliseconds; undefined: nothing is left to do soon. */
@@ -91,10 +88,7 @@ async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'en
   return (await store.save(batch, { due_ms, release: true })) ? due_ms : 'lost'
 }
 
-const LINES_PER_ADD = 1_000
 const LINES_PER_WRITE = 200
-const LINES_PER_DELETE = 5_000
-const DAY_MILLISECONDS = 86_400_000
 
 /** Why a line has no response, by how its batch ended; the codes are those of OpenAI. */
 const REASONS = {
@@ -175,104 +169,118 @@ async function closeLines(
   }
 }
 
-/** A file of results, whose id is stored before it is written: written again, it is the same. */
-async function writeFile(claimed: ClaimedBatch, kind: ResultKind): Promise<boolean> {
-  const { batch, store, files, signal, crashHook } = claimed
-  if ((await store.parts(batch.batch_id, kind)).length === 0) return true
-  const name = `${kind}_file_id` as const
-  if (batch.progress[name] === undefined && !(await saveProgress(claimed, { [name]: files.newId() }))) return false
-  const file_id = batch.progress[name] ?? ''
-  const owner = { token_id: batch.token_id, project_id: batch.project_id ?? undefined }
-  const { output_seconds } = batch.request
-  const file = {
-    owner,
-    purpose: 'batch_output',
-    filename: `${batch.batch_id}_${kind}.jsonl`,
-    content_type: 'application/jsonl',
-    file_id,
-    ...(output_seconds !== undefined && { expires_at: secondsOf(claimed.clock.now()) + output_seconds }),
-  } as const
-  await files.write(file, await partsStream(claimed, batch.batch_id, [kind]), signal)
-  crashHook('batch: output written')
-  return true
-}
+/** `finished`: no line waits. `stopped`: it was cancelled. `closing`: the process stops. `gone`: its input was deleted. */
+type Ran = 'finished' | 'expired' | 'stopped' | 'closing' | 'revoked' | 'gone' | BatchPause
 
-/** Removes what an ended batch does not need any more; then all of it, once it has been kept long enough. */
-async function clean({ batch, store, fileStore, settings, clock, crashHook }: ClaimedBatch): Promise<void> {
-  const { batch_id, progress, request } = batch
-  const ended_ms = (progress.ended_at ?? batch.created_at) * 1000
-  const kept_until_ms = ended_ms + settings().keep_days * DAY_MILLISECONDS
-  const isOver = batch.deleted_at !== null || clock.now() >= kept_until_ms
-  if (progress.is_cleaned && isOver) {
-    await removeParts({ store, fileStore }, batch_id)
-    await store.remove(batch_id)
-    return
-  }
-  if (!progress.is_cleaned) {
-    while ((await store.deleteLines(batch_id, LINES_PER_DELETE)) === LINES_PER_DELETE);
-    if (request.input_file_id === undefined || progress.has_copy) await fileStore.remove(inputKeyOf(batch_id))
-    if (request.input_file_id !== undefined) await removeParts({ store, fileStore }, batch_id)
-  }
-  const due_ms = isOver ? clock.now() : kept_until_ms
-  await store.save(batch, { progress: { ...progress, is_cleaned: true }, due_ms, release: true })
-  crashHook('batch: cleaned')
-}
+/** Rejects when the run was interrupted; lines whose outcome is unknown then stay marked as started. */
+async function runLines(claimed: ClaimedBatch): Promise<Ran> {
+  const { batch, store, slots, clock, signal } = claimed
+  const running = new Set<Promise<void>>()
+  const state: { pause?: BatchPause; isRevoked?: true; fault?: unknown } = {}
+  const results = await unstoredResults(claimed)
 
-/** Reads all lines, and stores where each lies. `lost`: the claim is. */
-async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed' | 'lost'> {
-  const { batch, store, clock, crashHook } = claimed
-  const read = await readLines(claimed)
-  if (!read) return 'lost'
-  if (read.problems.length > 0) return (await fail(claimed, batch, read)) ? 'failed' : 'lost'
-  const { total, model, has_native } = read
-  const found = { ...(model !== undefined && { model }), ...(!has_native && { is_ordered: true as const }) }
-  const progress = { ...batch.progress, in_progress_at: secondsOf(clock.now()), ...found }
-  // It was cancelled meanwhile where this is refused.
-  const isSaved = await store.save(batch, { status: 'in_progress', progress, total })
-  if (!isSaved && !(await store.save(batch, { progress, total }))) return 'lost'
-  batch.progress = progress
-  batch.status = isSaved ? 'in_progress' : 'cancelling'
-  crashHook('batch: validated')
-  return 'ready'
-}
-
-/** Undefined: the claim is lost. */
-async function readLines(claimed: ClaimedBatch) {
-  const { batch, store, catalogue, signal, crashHook } = claimed
-  const { api, endpoint } = batch
-  const failed = (code: string, message: string, param: string | null = null) => ({
-    total: 0,
-    problems: [{ code, message, param, line: null }],
-    model: undefined,
-    has_native: false,
-  })
-  const caller = await claimed.callerOf(batch.token_id)
-  if (!caller) return failed(REVOKED.code, REVOKED.message)
-  const input = await inputStream(claimed).catch((thrown) => {
-    if (thrown instanceof GatewayError && thrown.code === 'file_not_found') return thrown
-    throw thrown
-  })
-  if (input instanceof GatewayError) return failed(input.code, input.message, 'input_file_id')
-  // Requests of the Messages API were checked when they arrived: a model that is gone since is the error of its line.
-  const lines = createLineCheck({ api, endpoint, caller, catalogue, checks_models: api === 'openai' })
-  let valid: NewLine[] = []
-  const add = async (least: number): Promise<boolean> => {
-    if (lines.found().problems.length > 0) valid = []
-    if (valid.length < least) return true
-    const some = valid
-    valid = []
-    if (!(await store.addLines(batch, some))) return false
-    crashHook('batch: lines added')
-    return true
+  const pauseFor = (ms: number, { code, message }: { code: string; message: string }) => {
+    const until_ms = Math.round(clock.now() + ms)
+    if (!state.pause || state.pause.until_ms < until_ms) state.pause = { code, message, until_ms }
   }
-  for await (const piece of linesOf(input, { max_line_bytes: MOST_LINE_BYTES })) {
-    signal.throwIfAborted()
-    for (const raw of piece) {
-      const custom_id = lines.check(raw)
-      const { line, offset, length: bytes } = raw
-      if (custom_id !== undefined) valid.push({ line, offset, bytes, custom_id })
+  const isExpired = () => clock.now() >= batch.expires_at * 1000
+  const isOver = () =>
+    claimed.isClosing() || signal.aborted || isExpired() || Boolean(state.pause ?? state.isRevoked ?? state.fault)
+
+  async function run(line: BatchLine, text: string, caller: Caller): Promise<void> {
+    const found = await callLine(claimed.call, { batch, line, text, caller, signal })
+    claimed.crashHook('batch: line answered')
+    if (found.is === 'ended') {
+      await keep(claimed, line, found.result)
+      claimed.crashHook('batch: line stored')
+      results.add(found.result)
+      if (found.busy_ms !== undefined) pauseFor(found.busy_ms, RESERVED)
+    } else if (found.is === 'later') {
+      await store.unstart(batch.batch_id, startedOf(line))
+      pauseFor(found.wait_ms ?? 1_000, found)
+    } else if (found.is === 'revoked') {
+      await store.unstart(batch.batch_id, startedOf(line))
+      state.isRevoked = true
     }
-    if (!(await add(LINES_PER_ADD))) return undefined
   }
-  return (await add(1)) ? lines.found() : undefined
+
+  /** The caller that it is called as, where it may be. */
+  async function start(line: BatchLine): Promise<Caller | 'gone' | 'stopped' | 'over'> {
+    if (isOver()) return 'over'
+    const caller = await claimed.callerOf(batch.token_id)
+    if (!caller) state.isRevoked = true
+    if (!caller) return 'over'
+    const started = await store.start(batch, line)
+    if (started === 'lost') throw LEASE_LOST
+    return started === 'started' ? caller : started
+  }
+
+  async function runAll(): Promise<'finished' | 'stopped'> {
+    for await (const { line, text } of waitingLines(claimed)) {
+      if (isOver()) break
+      const release = await slots.take([batch.token_id, batch.batch_id], signal)
+      let started: Awaited<ReturnType<typeof start>> = 'over'
+      try {
+        started = await start(line)
+      } finally {
+        if (typeof started === 'string') release()
+      }
+      if (started === 'gone') continue
+      if (typeof started === 'string') return started === 'stopped' ? 'stopped' : 'finished'
+      claimed.crashHook('batch: line started')
+      const work = run(line, text, started)
+        .catch((error) => {
+          state.fault ??= error
+        })
+        .finally(() => {
+          running.delete(work)
+          release()
+        })
+      running.add(work)
+      await results.store()
+    }
+    return 'finished'
+  }
+
+  let outcome: Ran
+  try {
+    outcome = await runAll().catch((thrown) => {
+      if (thrown instanceof GatewayError && thrown.code === 'file_not_found') return 'gone'
+      throw thrown
+    })
+  } finally {
+    await Promise.all(running) // so that their results are stored, and nobody calls them meanwhile
+  }
+  if (state.fault) throw state.fault
+  signal.throwIfAborted()
+  if (outcome === 'stopped' || outcome === 'gone') return outcome
+  if (state.isRevoked) return 'revoked'
+  if (isExpired()) return 'expired'
+  if (claimed.isClosing()) return 'closing'
+  return state.pause ?? outcome
+}
+
+const RESERVED = {
+  code: 'rate_limit_exceeded',
+  message: 'Little is left of a rate limit, which is kept for other calls of the token.',
+}
+
+const startedOf = ({ line, attempts }: BatchLine) => ({ line, attempts: attempts + 1 })
+
+const STORE_ATTEMPTS = 30
+const STORE_MILLISECONDS = 2_000
+
+/** What was paid for must not be lost because the store is away for a minute. */
+async function keep({ store, batch, clock, log }: ClaimedBatch, line: BatchLine, result: LineResult): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const isStored = await store.end(batch.batch_id, startedOf(line), result)
+      if (!isStored)
+        log.warn('batch line was given up before its result', { batch_id: batch.batch_id, line: line.line })
+      return
+    } catch (error) {
+      if (attempt === STORE_ATTEMPTS) throw error
+      await new Promise<void>((resolve) => void clock.after(STORE_MILLISECONDS, resolve))
+    }
+  }
 }

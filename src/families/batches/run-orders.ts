@@ -6,9 +6,8 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchVendorOrder, LineResult } from '../../store/batches/batch-store.ts'
 import { readLineResult, UNKNOWN, uncalledResult } from './call-line.ts'
-import { collectOrders, hasLines, linesInOrder, orderKeyOf, orderStream, saveOrder } from './collect-orders.ts'
-import { type ClaimedBatch, PART_BYTES, saveProgress, storeParts } from './parts.ts'
-import { readInput } from './run-lines.ts'
+import { type ClaimedBatch, saveProgress, unstoredResults } from './parts.ts'
+import { collectOrders, hasLines, linesInOrder, orderKeyOf, orderStream, readInput, saveOrder } from './read-input.ts'
 
 /** `done`: vendors have nothing more to do. `until_ms`: when to look again; `isOver`: no further line may be called. */
 export type Ordered = 'lost' | 'done' | { until_ms: number; isOver: boolean }
@@ -175,7 +174,7 @@ async function readResults(
   current: Caller | undefined,
 ): Promise<void> {
   const { batch, store } = claimed
-  const loose = await store.loose(batch.batch_id)
+  const unstored = await unstoredResults(claimed)
   const { token_id, project_id } = batch
   const caller: Caller = {
     ...(current ?? { token_id, ...(project_id !== null && { project_id }) }),
@@ -207,12 +206,8 @@ async function readResults(
     claimed.crashHook('batch: order results read')
     if (!(await store.closeOrdered(batch, read))) throw LEASE_LOST
     claimed.crashHook('batch: order results stored')
-    for (const { result } of read) loose.bytes += result.text.length
-    loose.lines += read.length
-    if (loose.lines < PART_LINES && loose.bytes < PART_BYTES) return
-    loose.lines = 0
-    loose.bytes = 0
-    await storeParts(claimed, { all: false })
+    for (const { result } of read) unstored.add(result)
+    await unstored.store()
   }
 
   let some = new Map<number, VendorResult>()

@@ -1,5 +1,6 @@
-/** Puts lines of models with native batches into orders: their requests as the vendor gets them, stored before anything is sent. */
+/** Reads the input of a batch: checks each line, and puts lines of models with native batches into orders, stored before anything is sent. */
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
+import { freeBytes } from '../../kit/free-bytes.ts'
 import { isRecord } from '../../kit/json.ts'
 import { linesOf } from '../../kit/json-lines.ts'
 import { streamOf } from '../../kit/stream-of.ts'
@@ -7,11 +8,10 @@ import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-ex
 import type { BatchProvider } from '../../providers/batches/batch-provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { BatchPause, BatchVendorOrder } from '../../store/batches/batch-store.ts'
+import type { BatchLine, BatchPause, BatchVendorOrder, NewLine } from '../../store/batches/batch-store.ts'
 import { collectLine, requestIdOf } from './call-line.ts'
-import { familyOf } from './check-lines.ts'
-import { type ClaimedBatch, inputKeyOf, saveProgress } from './parts.ts'
-import { waitingLines } from './run-lines.ts'
+import { createLineCheck, familyOf, MOST_LINE_BYTES } from './check-lines.ts'
+import { type ClaimedBatch, fail, inputKeyOf, inputStream, REVOKED, saveProgress, secondsOf } from './parts.ts'
 
 /** With more models the next ones wait. */
 const MOST_ORDERS = 20
@@ -41,14 +41,9 @@ export async function collectOrders(
     if (orders.length >= (isRecovering(batch.progress) ? 1 : MOST_ORDERS)) break
     const found = await collectOne(claimed, caller, release)
     if (found.order) {
-      if (
-        !(await saveProgress(claimed, {
-          orders: [...orders, found.order],
-          order_file: undefined,
-          order_count: (batch.progress.order_count ?? 0) + 1,
-        }))
-      )
-        return 'lost'
+      const order_count = (batch.progress.order_count ?? 0) + 1
+      const noted = { orders: [...orders, found.order], order_file: undefined, order_count }
+      if (!(await saveProgress(claimed, noted))) return 'lost'
       claimed.crashHook('batch: order stored')
       if (!(await markLines(claimed, found.order))) return 'lost'
     }
@@ -162,18 +157,14 @@ function groupOf(
   name: string,
   { provider, key, model, url }: NonNullable<BatchExchange['collected']>,
 ): Group | undefined {
-  const found = providerOf({ provider, key, model })
-  const path = found?.batches?.pathOf(url)
-  return found?.batches && path !== undefined
-    ? { name, target: { provider, key, model }, path, vendor: found.batches }
-    : undefined
+  const target = { provider, key, model }
+  const vendor = providerOf(target)?.batches
+  const path = vendor?.pathOf(url)
+  return vendor && path !== undefined ? { name, target, path, vendor } : undefined
 }
 
 const isSame = (one: Group, other: Group): boolean =>
-  one.path === other.path &&
-  one.target.provider === other.target.provider &&
-  one.target.key === other.target.key &&
-  one.target.model === other.target.model
+  one.path === other.path && JSON.stringify(one.target) === JSON.stringify(other.target)
 
 /** Its lines wait no more. After a crash it is done again, from what is stored. */
 async function markLines(claimed: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> {
@@ -222,4 +213,106 @@ export async function saveOrder(
   Object.assign(order, change)
   const orders = (claimed.batch.progress.orders ?? []).filter((one) => change || one.mark !== order.mark)
   return saveProgress(claimed, { orders: orders.map((one) => (one.mark === order.mark ? order : one)) })
+}
+
+/** Reads all lines, and stores where each lies. `lost`: the claim is. */
+export async function validate(claimed: ClaimedBatch): Promise<'ready' | 'failed' | 'lost'> {
+  const { batch, store, clock, crashHook } = claimed
+  const read = await readLines(claimed)
+  if (!read) return 'lost'
+  if (read.problems.length > 0) return (await fail(claimed, batch, read)) ? 'failed' : 'lost'
+  const { total, model, has_native } = read
+  const found = { ...(model !== undefined && { model }), ...(!has_native && { is_ordered: true as const }) }
+  const progress = { ...batch.progress, in_progress_at: secondsOf(clock.now()), ...found }
+  // It was cancelled meanwhile where this is refused.
+  const isSaved = await store.save(batch, { status: 'in_progress', progress, total })
+  if (!isSaved && !(await store.save(batch, { progress, total }))) return 'lost'
+  batch.progress = progress
+  batch.status = isSaved ? 'in_progress' : 'cancelling'
+  crashHook('batch: validated')
+  return 'ready'
+}
+
+/** Undefined: the claim is lost. */
+async function readLines(claimed: ClaimedBatch) {
+  const { batch, store, catalogue, signal, crashHook } = claimed
+  const { api, endpoint } = batch
+  const failed = (code: string, message: string, param: string | null = null) => ({
+    total: 0,
+    problems: [{ code, message, param, line: null }],
+    model: undefined,
+    has_native: false,
+  })
+  const caller = await claimed.callerOf(batch.token_id)
+  if (!caller) return failed(REVOKED.code, REVOKED.message)
+  const input = await inputStream(claimed).catch((thrown) => {
+    if (thrown instanceof GatewayError && thrown.code === 'file_not_found') return thrown
+    throw thrown
+  })
+  if (input instanceof GatewayError) return failed(input.code, input.message, 'input_file_id')
+  // Requests of the Messages API were checked when they arrived: a model that is gone since is the error of its line.
+  const lines = createLineCheck({ api, endpoint, caller, catalogue, checks_models: api === 'openai' })
+  let valid: NewLine[] = []
+  const add = async (least: number): Promise<boolean> => {
+    if (lines.found().problems.length > 0) valid = []
+    if (valid.length < least) return true
+    const some = valid
+    valid = []
+    if (!(await store.addLines(batch, some))) return false
+    crashHook('batch: lines added')
+    return true
+  }
+  for await (const piece of linesOf(input, { max_line_bytes: MOST_LINE_BYTES })) {
+    signal.throwIfAborted()
+    for (const raw of piece) {
+      const custom_id = lines.check(raw)
+      const { line, offset, length: bytes } = raw
+      if (custom_id !== undefined) valid.push({ line, offset, bytes, custom_id })
+    }
+    if (!(await add(LINES_PER_WRITE))) return undefined
+  }
+  return (await add(1)) ? lines.found() : undefined
+}
+
+const LINES_PER_READ = 100
+/** Lines that lie together are read together, up to this size. */
+const READ_BYTES = 256 * 1024
+
+/** The lines that wait, in order, each with its text. */
+export async function* waitingLines(claimed: ClaimedBatch): AsyncGenerator<{ line: BatchLine; text: string }> {
+  const { batch, store } = claimed
+  let after = 0
+  for (;;) {
+    const page = await store.pending(batch.batch_id, after, LINES_PER_READ)
+    for (let at = 0; at < page.length; ) {
+      const first = page[at] as BatchLine
+      let end = at + 1
+      while (end < page.length && endOf(page[end]) - first.offset <= READ_BYTES) end++
+      const some = page.slice(at, end)
+      const bytes = await readInput(claimed, first.offset, endOf(some.at(-1)))
+      for (const line of some) {
+        const start = line.offset - first.offset
+        yield { line, text: utf8.decode(bytes.subarray(start, start + line.bytes)) }
+      }
+      freeBytes(bytes)
+      freeBytes(bytes)
+      at = end
+    }
+    const last = page.at(-1)
+    if (!last || page.length < LINES_PER_READ) return
+    after = last.line
+  }
+}
+
+/** Without a byte order mark, with which some programs begin a file. */
+const utf8 = new TextDecoder()
+
+const endOf = (line: BatchLine | undefined): number => (line ? line.offset + line.bytes : 0)
+
+/** The bytes from this place up to that one. Throws `file_not_found` where the input is gone. */
+export async function readInput(claimed: ClaimedBatch, first: number, end: number): Promise<Buffer> {
+  const pieces = await Array.fromAsync(await inputStream(claimed, { first, last: end - 1 }))
+  const whole = Buffer.concat(pieces)
+  pieces.forEach(freeBytes)
+  return whole
 }
