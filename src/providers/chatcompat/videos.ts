@@ -62,9 +62,8 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
           path: tasks,
           body: await bodyOf(call, signal),
           headers: { 'idempotency-key': call.idempotency_key },
-          model: call.model,
           signal,
-          beforeSend: call.beforeSend,
+          call,
         })
         return { operation: { id: client.readId(...orderIdIn(response)) } }
       },

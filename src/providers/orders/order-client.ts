@@ -28,11 +28,9 @@ type OrderRequest = {
   path: string
   body: JsonRecord | Bytes
   headers?: Record<string, string>
-  /** The provider's own name of the model, for messages. */
-  model: string
   signal: AbortSignal
-  /** Awaited right before the order is written. */
-  beforeSend?: (() => Promise<void>) | undefined
+  /** `model`: the provider's own name, for messages. `beforeSend`: awaited right before the order is written. */
+  call: { model: string; beforeSend?: (() => Promise<void>) | undefined }
 }
 
 export type OrderClient = {
@@ -76,7 +74,9 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
         ...(order ? { 'content-type': form?.content_type ?? 'application/json', ...order.headers } : {}),
         ...headers(),
       },
-      ...(order ? { body: form?.bytes ?? JSON.stringify(order.body), order: true, beforeSend: order.beforeSend } : {}),
+      ...(order
+        ? { body: form?.bytes ?? JSON.stringify(order.body), order: true, beforeSend: order.call.beforeSend }
+        : {}),
       signal,
       timeouts: settings.timeouts,
       stream: false,
@@ -93,7 +93,7 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
     const { status, payload } = response
     const errorClass = dialect.classifyError?.(payload, status)
     if (status >= 200 && status < 300 && errorClass === undefined) return response
-    const model = sent.order?.model
+    const model = sent.order?.call.model
     const order_kind = sent.order && dialect.kind
     const error = orderError({ provider: id, model, ...response, errorClass, order_kind, clock })
     if (error.status >= 500)

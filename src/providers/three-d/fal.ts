@@ -42,13 +42,7 @@ export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
     awaits_before_send: true,
     async start(call, signal) {
       const body = writeOrder(call, id)
-      const response = await client.submit({
-        path: `/${call.model}`,
-        body,
-        model: call.model,
-        signal,
-        beforeSend: call.beforeSend,
-      })
+      const response = await client.submit({ path: `/${call.model}`, body, signal, call })
       const request_id = client.readId(response.request_id)
       return { operation: { path: pathOf(response, call.model, request_id), format: call.request.format } }
     },

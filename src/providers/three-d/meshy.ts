@@ -56,13 +56,7 @@ export function createMeshy(parts: AdapterParts): Provider {
       async start(call, signal) {
         const order = writeOrder(call, parts.id)
         const { way, body } = order
-        const response = await client.submit({
-          path: PATHS[way],
-          body,
-          model: call.model,
-          signal,
-          beforeSend: call.beforeSend,
-        })
+        const response = await client.submit({ path: PATHS[way], body, signal, call })
         return { operation: operationOf(order, client.readId(response.result), call) }
       },
       async status(operation, signal) {
@@ -74,7 +68,7 @@ export function createMeshy(parts: AdapterParts): Provider {
       async proceed(operation, _, signal) {
         const { model, format, texture } = isRecord(operation) ? operation : {}
         const body = { ...(isRecord(texture) ? texture : {}), preview_task_id: operationId(operation) }
-        const response = await client.submit({ path: PATHS.text, body, model: String(model), signal })
+        const response = await client.submit({ path: PATHS.text, body, signal, call: { model: String(model) } })
         const id = client.readId(response.result)
         // `first`: that order is ours too, in the provider's list.
         return { operation: { way: 'text', id, model, format, part: 2, first: operationId(operation) } as Json }

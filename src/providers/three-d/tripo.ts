@@ -45,7 +45,7 @@ export function createTripo(parts: AdapterParts): Provider {
       const type = content_type.replace('image/', '').replace('jpeg', 'jpg')
       const form = new FormData()
       form.set('file', new File([new Uint8Array(bytes)], `image.${type}`, { type: content_type }))
-      const response = await client.submit({ path: '/upload/sts', body: await bytesOf(form), model, signal })
+      const response = await client.submit({ path: '/upload/sts', body: await bytesOf(form), signal, call: { model } })
       return { type, file_token: client.readId(dataOf(response).image_token) }
     } catch (error) {
       // Whatever happened to the file, nothing was ordered.
@@ -96,13 +96,7 @@ export function createTripo(parts: AdapterParts): Provider {
       async start(call, signal) {
         const order = await writeOrder(call, signal)
         const body = withExtras(order, call.request.metadata, 'tripo', DECIDED)
-        const response = await client.submit({
-          path: '/task',
-          body,
-          model: call.model,
-          signal,
-          beforeSend: call.beforeSend,
-        })
+        const response = await client.submit({ path: '/task', body, signal, call })
         const { format, target_polycount: polycount } = call.request
         const operation = { id: client.readId(dataOf(response).task_id), model: call.model, format }
         // A model with quads is an FBX.
@@ -123,7 +117,7 @@ export function createTripo(parts: AdapterParts): Provider {
         const id = operationId(operation)
         const conversion = { type: 'convert_model', format: String(format).toUpperCase(), original_model_task_id: id }
         const body = { ...conversion, ...(isRecord(convert) ? convert : {}) }
-        const response = await client.submit({ path: '/task', body, model: String(model), signal })
+        const response = await client.submit({ path: '/task', body, signal, call: { model: String(model) } })
         return { operation: { id: client.readId(dataOf(response).task_id), model, format, first: id } as Json }
       },
     },

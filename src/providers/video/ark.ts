@@ -46,13 +46,7 @@ export function createArk(parts: AdapterParts): Provider {
       retention_seconds: RETENTION_SECONDS,
       async start(call, signal) {
         const body = writeOrder(call, parts.id, hasSound(call.model))
-        const response = await client.submit({
-          path: TASKS,
-          body,
-          model: call.model,
-          signal,
-          beforeSend: call.beforeSend,
-        })
+        const response = await client.submit({ path: TASKS, body, signal, call })
         return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {

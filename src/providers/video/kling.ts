@@ -49,13 +49,7 @@ export function createKling(parts: AdapterParts): Provider {
       awaits_before_send: true,
       async start(call, signal) {
         const { route, body } = writeOrder(call, parts.id)
-        const response = await client.submit({
-          path: `/videos/${route}`,
-          body,
-          model: call.model,
-          signal,
-          beforeSend: call.beforeSend,
-        })
+        const response = await client.submit({ path: `/videos/${route}`, body, signal, call })
         return { operation: { id: client.readId(dataOf(response).task_id), way: route } }
       },
       orderList: {

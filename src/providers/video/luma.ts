@@ -25,13 +25,7 @@ export function createLuma(parts: AdapterParts): Provider {
       awaits_before_send: true,
       async start(call, signal) {
         const body = writeOrder(call, parts.id)
-        const response = await client.submit({
-          path: '/generations/video',
-          body,
-          model: call.model,
-          signal,
-          beforeSend: call.beforeSend,
-        })
+        const response = await client.submit({ path: '/generations/video', body, signal, call })
         return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {

@@ -42,7 +42,7 @@ export function createRunway(parts: AdapterParts): Provider {
       awaits_before_send: true,
       async start(call, signal) {
         const { path, body } = writeOrder(call, modelOf(call.model), parts.id)
-        const response = await client.submit({ path, body, model: call.model, signal, beforeSend: call.beforeSend })
+        const response = await client.submit({ path, body, signal, call })
         return { operation: { id: client.readId(response.id) } }
       },
       async status(operation, signal) {
