@@ -1,5 +1,7 @@
 /** How the admin API shows tasks: never their requests, which may hold contents, nor what their providers answered. */
+
 import Type from 'typebox'
+import { pick } from '../../kit/pick.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import { type Json, TASK_STATUSES, type Task } from '../../spec/task.ts'
 import type { WebhookStore } from '../../store/store.ts'
@@ -85,24 +87,9 @@ export type AdminTaskDetail = Type.Static<typeof AdminTaskDetail>
 
 /** Not its request, which may hold contents. */
 export const taskRow = (task: Task): AdminTask => ({
-  task_id: task.task_id,
-  token_id: task.token_id,
-  project_id: task.project_id,
-  end_user: task.end_user,
-  family: task.family,
-  model: task.model,
-  status: task.status,
-  progress: task.progress,
-  submit_time: task.submit_time,
-  start_time: task.start_time,
-  finish_time: task.finish_time,
-  fail_code: task.fail_code,
-  fail_reason: task.fail_reason,
-  provider: task.provider,
-  upstream_model: task.upstream_model,
-  provider_key: task.provider_key,
-  sent_at: task.sent_at,
-  deadline_at: task.deadline_at,
+  ...pick(task, 'task_id', 'token_id', 'project_id', 'end_user', 'family', 'model', 'status', 'progress'),
+  ...pick(task, 'submit_time', 'start_time', 'finish_time', 'fail_code', 'fail_reason', 'provider', 'upstream_model'),
+  ...pick(task, 'provider_key', 'sent_at', 'deadline_at'),
 })
 
 /** Under which names the kinds of providers store it. */

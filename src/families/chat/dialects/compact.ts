@@ -3,9 +3,11 @@
  * https://developers.openai.com/api/reference/resources/responses/methods/compact
  * It is a response to the same input with a `compaction_trigger`, so that a provider without this path serves it too.
  */
+
 import Type from 'typebox'
 import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { pick } from '../../../kit/pick.ts'
 import { isSummaryItem, remainingItems } from '../../../protocols/responses/client/compaction.ts'
 import { itemId } from '../../../protocols/responses/client/items.ts'
 import { type InputItem, ResponsesAnswer, ResponsesRequest } from '../../../protocols/responses/client/schema.ts'
@@ -17,12 +19,7 @@ import type { Dialect } from './dialect.ts'
 
 const { properties } = ResponsesRequest
 const CompactRequest = titled('ResponsesCompactRequest', {
-  model: properties.model,
-  input: properties.input,
-  instructions: properties.instructions,
-  previous_response_id: properties.previous_response_id,
-  prompt_cache_key: properties.prompt_cache_key,
-  service_tier: properties.service_tier,
+  ...pick(properties, 'model', 'input', 'instructions', 'previous_response_id', 'prompt_cache_key', 'service_tier'),
 })
 const CompactAnswer = titled('ResponsesCompaction', {
   id: Type.String(),

@@ -4,6 +4,7 @@ import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { pick } from '../../../kit/pick.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { places, refusalOf } from '../../shared/request-error.ts'
@@ -14,17 +15,8 @@ const Unknowns = Type.Record(Type.String(), Type.Unknown())
 const MinimalSchema = Type.Object({
   model: properties.model,
   input: Type.Optional(Type.Union([Type.String(), Type.Array(Unknowns)])),
-  instructions: properties.instructions,
-  previous_response_id: properties.previous_response_id,
-  conversation: properties.conversation,
-  store: properties.store,
-  stream: properties.stream,
-  max_output_tokens: properties.max_output_tokens,
-  temperature: properties.temperature,
-  top_p: properties.top_p,
-  presence_penalty: properties.presence_penalty,
-  frequency_penalty: properties.frequency_penalty,
-  top_logprobs: properties.top_logprobs,
+  ...pick(properties, 'instructions', 'previous_response_id', 'conversation', 'store', 'stream', 'max_output_tokens'),
+  ...pick(properties, 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'top_logprobs'),
   tools: Type.Optional(Type.Array(Unknowns)),
   text: Type.Optional(Type.Object({ format: Type.Optional(Unknowns) })),
   reasoning: Type.Optional(Unknowns),

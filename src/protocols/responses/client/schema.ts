@@ -1,5 +1,7 @@
 /** The schema of a Responses request: the fields that the gateway reads, and their allowed values. */
+
 import Type, { type TSchema } from 'typebox'
+import { pick } from '../../../kit/pick.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'
 import { orNull, titled } from '../../../spec/fields.ts'
 import { McpApprovalRequestItem, McpApprovalResponseItem, McpCallItem, McpFields } from './mcp-schema.ts'
@@ -236,10 +238,7 @@ export const ResponsesRequest = titled('ResponsesRequest', {
   ),
   stream: bounds.stream,
   max_output_tokens: optional(Type.Integer({ minimum: 1, description: 'The upper bound depends on the model.' })),
-  temperature: bounds.temperature,
-  top_p: bounds.top_p,
-  presence_penalty: bounds.presence_penalty,
-  frequency_penalty: bounds.frequency_penalty,
+  ...pick(bounds, 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty'),
   tools: optional(Type.Array(ClientTool)),
   tool_choice: optional(ClientToolChoice),
   parallel_tool_calls: bounds.parallel_tool_calls,
@@ -256,11 +255,7 @@ export const ResponsesRequest = titled('ResponsesRequest', {
   ),
   top_logprobs: bounds.top_logprobs,
   truncation: optional(Type.Enum(['auto', 'disabled'])),
-  metadata: bounds.metadata,
-  user: bounds.user,
-  safety_identifier: bounds.safety_identifier,
-  service_tier: bounds.service_tier,
-  prompt_cache_key: bounds.prompt_cache_key,
+  ...pick(bounds, 'metadata', 'user', 'safety_identifier', 'service_tier', 'prompt_cache_key'),
   max_tool_calls: optional(Type.Integer()),
   background: optional(
     Type.Boolean({ description: 'Return at once and generate the response in the background. Fetch it by its id.' }),
