@@ -1,5 +1,4 @@
 /** Creates tokens: their secrets, and the validation of their fields. */
-
 import type { TokenDefaults } from '../config/schema/account-schema.ts'
 import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'

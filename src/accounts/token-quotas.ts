@@ -1,5 +1,4 @@
 /** The quotas of each token: stored responses, tasks, files and idempotency keys; and that of the files of each project. */
-
 import { type Config, DEFAULT_STORAGE } from '../config/config.ts'
 import type { StorageQuotas as Settings } from '../config/schema/account-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'

@@ -1,5 +1,4 @@
 /** The configuration in use: file and environment merged, defaults filled in, frozen. */
-
 import type { LogLevel } from '../kit/log.ts'
 import type { RateLimits } from '../spec/rate-limit.ts'
 import type { InstallationBudgets, StorageQuotas, TokenDefaults } from './schema/account-schema.ts'

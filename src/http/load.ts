@@ -1,5 +1,4 @@
 /** Keeps a process from taking more than it can do: refuses requests while it is overloaded, and bounds the bytes in memory. */
-
 import { defaultBytesInFlight } from '../config/config.ts'
 import { fairShare } from '../kit/fair-share.ts'
 import type { Log } from '../kit/log.ts'

@@ -1,5 +1,4 @@
 /** Paths that end in a method, as in the contentgen API: `/v1beta/models/{model}:generateContent`. */
-
 import { ContentgenError, contentgenErrorBody } from '../spec/contentgen-error.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { Route } from './context.ts'

@@ -1,5 +1,4 @@
 /** The order in which routes are matched, and the methods of each path. */
-
 import { fieldsOf, type KnownFields } from './body.ts'
 import type { Route } from './context.ts'
 

@@ -1,5 +1,4 @@
 /** Decides which IP addresses are public; the address guard allows only these. */
-
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6

@@ -1,5 +1,4 @@
 /** Decides the content type of a received file, and refuses a file that is incomplete or not what its labels promise. */
-
 import { structureFault } from '../kit/file-structure.ts'
 import { bareType, isDetectable, isStatedType, typeOfFile, UNKNOWN_TYPE } from '../kit/file-type.ts'
 import { SNIFF_BYTES, sniff } from '../kit/sniff.ts'

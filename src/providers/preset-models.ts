@@ -3,7 +3,6 @@
  * model discovery fails. The vendor's list takes precedence: these rows then only add what the list lacks.
  * Figures: models.dev, read 2026-11-21.
  */
-
 import type { Range } from '../config/schema/limits-schema.ts'
 import type { ModelConfig } from '../config/schema/schema.ts'
 

@@ -1,5 +1,4 @@
 /** Known vendors and local runtimes as data. The operator's configuration overrides every row. */
-
 import type { ProviderKind, TEXT_APIS } from '../config/schema/provider-kinds.ts'
 import type { Quirks } from '../config/schema/quirks.ts'
 import type { ProviderConfig } from '../config/schema/schema.ts'

@@ -2,7 +2,6 @@
  * Money, and what units cost by compiled prices: whole nano-units of the ledger's currency (10^-9), so that sums are exact; NaN
  * where a cost is unknown.
  */
-
 import type { Units } from './usage.ts'
 
 export const NANO = 1_000_000_000

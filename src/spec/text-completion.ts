@@ -2,7 +2,6 @@
  * The legacy completions API: a text that continues a prompt.
  * https://developers.openai.com/api/reference/resources/completions/methods/create
  */
-
 import Type from 'typebox'
 import { ChatRequest } from './chat-request.ts'
 import { flag, integer, orNull, text, titled } from './fields.ts'

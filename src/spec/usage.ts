@@ -2,7 +2,6 @@
  * The token usage of one response (specification, section 2.4), and what a call uses, in the units that are counted, limited
  * and charged.
  */
-
 import Type from 'typebox'
 import { integer, orNull, titled } from './fields.ts'
 

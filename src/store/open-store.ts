@@ -1,5 +1,4 @@
 /** Opens the store at an address and migrates it. */
-
 import { GatewayError } from '../spec/error.ts'
 import { adminKeyStore } from './admin/admin-keys.ts'
 import { adminSessionStore } from './admin/admin-sessions.ts'

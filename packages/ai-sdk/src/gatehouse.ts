@@ -1,5 +1,4 @@
 /** The provider, and all exports of the package. */
-
 import {
   OpenAICompatibleChatLanguageModel,
   OpenAICompatibleEmbeddingModel,

@@ -2,7 +2,6 @@
  * Computes the sandbox's embeddings by feature hashing: words, pairs of words and letter n-grams of a text are hashed to a
  * few positions of the vector, each with a sign. Texts with common features have similar vectors; other features cancel out.
  */
-
 import { isStopWord, splitWords, stem } from './terms.ts'
 import { splitTokens } from './tokens.ts'
 

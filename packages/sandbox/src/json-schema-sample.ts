@@ -1,5 +1,4 @@
 /** Generates values that fit a JSON Schema, from the terms and numbers of a prompt. */
-
 import { isRecord } from '../../../src/kit/json.ts'
 import { consumeSteps, fitsSchema, listOf, resolveRef, type Schema, startSchemaWork } from './json-schema-check.ts'
 import { DEEP, NONE, type Sampler, sampleArray, sampleObject } from './json-schema-containers.ts'

@@ -1,5 +1,4 @@
 /** The sandbox's rows of the catalogue: simulated models with the differences between models of the specification, 2.3. */
-
 import type { Limits, ModelConfig } from '../../../src/providers/provider.ts'
 import { MODEL_FORMATS, POLYGONS } from './render/model-plan.ts'
 import { ASPECT_RATIOS, DURATIONS, SIZES } from './render/plan.ts'

@@ -1,5 +1,4 @@
 /** Parses a chat request: the question, its images and tool results, and the directives for how the sandbox behaves. */
-
 import { sha256 } from '../../../src/kit/secret.ts'
 import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
 import type { ContentPart } from '../../../src/spec/message.ts'

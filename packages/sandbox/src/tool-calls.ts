@@ -1,5 +1,4 @@
 /** Decides which tools the sandbox calls, and generates their arguments. */
-
 import { isRecord } from '../../../src/kit/json.ts'
 import type { ChatRequest } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'

@@ -1,5 +1,4 @@
 /** How the admin API shows tasks: never their requests, which may hold contents, nor what their providers answered. */
-
 import Type from 'typebox'
 import { pick } from '../../kit/pick.ts'
 import { orNull, titled } from '../../spec/fields.ts'

@@ -1,5 +1,4 @@
 /** Admits calls: counts each against every limit that it must keep, refuses it, or makes it wait. */
-
 import type { Clock } from '../../kit/clock.ts'
 import type { Estimate, Units } from '../../spec/usage.ts'
 import { createCountedWait } from './counted-wait.ts'

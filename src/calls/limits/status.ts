@@ -1,5 +1,4 @@
 /** How a limit stands: for the headers of a response, and for the error of a call that is refused. */
-
 import { GatewayError } from '../../spec/error.ts'
 import type { RateLimitKey, RateUnit } from '../../spec/rate-limit.ts'
 import type { TaskLimit } from '../../store/tokens/lease-store.ts'

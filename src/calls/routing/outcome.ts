@@ -2,7 +2,6 @@
  * What the error of a call says about its target, whether another target may be tried after it, and the errors of a call
  * that no target has answered.
  */
-
 import type { Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Outcome } from './target-state.ts'

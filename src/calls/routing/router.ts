@@ -2,7 +2,6 @@
  * Sends a call to one target after another, and remembers between calls how each target behaved. A durable order is routed by
  * the same memory: one step chooses a target and stores it, and a later one, perhaps after a restart, calls it.
  */
-
 import type { RoutingConfig } from '../../config/schema/routing-schema.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'

@@ -1,5 +1,4 @@
 /** Holds the state of one target with one key: its open calls, latency, errors, and until when it is avoided. */
-
 import type { ProviderHealth } from '../../providers/health.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { GatewayError } from '../../spec/error.ts'

@@ -1,5 +1,4 @@
 /** `gatehouse token`: creates, lists, revokes and rotates tokens, whether or not a gateway is running. */
-
 import { chooseToken } from '../../accounts/choose.ts'
 import { webhookMasterSecret, webhookSecret } from '../../families/tasks/webhook-delivery.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'

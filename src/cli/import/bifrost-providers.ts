@@ -1,5 +1,4 @@
 /** Reads the providers of Bifrost with their keys: models are called `<provider>/<model>`, as Bifrost calls them. */
-
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'

@@ -1,5 +1,4 @@
 /** Reads keys, teams, users and budgets of LiteLLM from its tables: https://github.com/BerriAI/litellm/blob/main/schema.prisma */
-
 import { patternProblem } from '../../config/check/semantic-checks.ts'
 import { byName } from '../../kit/by-name.ts'
 import { sha256 } from '../../kit/secret.ts'

@@ -1,5 +1,4 @@
 /** Reads the configuration of LiteLLM, `config.yaml`: https://docs.litellm.ai/docs/proxy/config_settings */
-
 import { isDeepStrictEqual } from 'node:util'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'

@@ -1,5 +1,4 @@
 /** Reads one gateway config of Portkey: its targets, however they are nested, are those of one model. */
-
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'

@@ -2,7 +2,6 @@
  * Reads Portkey: a gateway config (https://portkey.ai/docs/api-reference/inference-api/config-object), `conf.json` of the
  * gateway that one runs oneself, or the lists of its admin API, which have neither keys of providers nor keys of clients.
  */
-
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
 import { isRecord } from '../../kit/json.ts'

@@ -1,5 +1,4 @@
 /** Checks that a schema cannot express: whether the parts of a configuration file are consistent. */
-
 import { nearest } from '../../kit/nearest.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { HOST_DESCRIPTION, isHost } from '../load/environment.ts'

@@ -1,5 +1,4 @@
 /** Notes of a response what a capture asks for, as its meter counts it. */
-
 import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 import type { Capture, CapturedResponse } from '../../protocols/shared/capture.ts'
 import type { CountedWhole } from '../../protocols/shared/protocol.ts'

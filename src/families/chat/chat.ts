@@ -1,5 +1,4 @@
 /** The chat family, and the hot path: a call to a target, whole or streamed, passed through or translated. */
-
 import type { Call } from '../../calls/call.ts'
 import type { ByTarget, Family, ResponseStream, StreamFamily, Try } from '../../calls/family.ts'
 import type { CallGuards } from '../../calls/guards/call-guards.ts'

@@ -1,5 +1,4 @@
 /** Counts the tokens of a prompt: by the provider where it has such an endpoint, otherwise by an estimate. */
-
 import type { Call } from '../../calls/call.ts'
 import type { ClientRequest, ErrorFormat, JsonEndpoint } from '../../calls/endpoint.ts'
 import type { Execution, Family } from '../../calls/family.ts'

@@ -1,5 +1,4 @@
 /** Passthrough: where client and provider use the same protocol, the provider's response passes as bytes. */
-
 import type { ClientRequest } from '../../calls/endpoint.ts'
 import type { ResponseStream, Try, Unread } from '../../calls/family.ts'
 import { isRecord } from '../../kit/json.ts'

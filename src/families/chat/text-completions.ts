@@ -1,5 +1,4 @@
 /** The family of text completions: a chat request for each prompt, and one response. */
-
 import type { Call, Meter } from '../../calls/call.ts'
 import type { ByTarget, Execution, Family, ResponseStream, StreamFamily } from '../../calls/family.ts'
 import { sendAndRead } from '../../calls/family.ts'

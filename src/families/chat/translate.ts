@@ -2,7 +2,6 @@
  * Encodes a chat response for the client, whole or as a stream, and ends a stream in which a provider sends one of its own
  * secrets, split over several deltas.
  */
-
 import type { ResponseStream } from '../../calls/family.ts'
 import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocols/shared/protocol.ts'

@@ -1,5 +1,4 @@
 /** Reads what a request asks beside its content, in headers and body: its routing, the response cache, and whom it is for. */
-
 import Type from 'typebox'
 import type { CacheDirective, Call, CallOptions, Plan } from '../../calls/call.ts'
 import type { ServerSettings } from '../../config/config.ts'

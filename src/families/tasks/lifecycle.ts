@@ -1,5 +1,4 @@
 /** Which ways a task's life may go, and what its client sees on the way. Pure. */
-
 import type { ComingOutput, FailCode, Task, TaskOutput, TaskStatus } from '../../spec/task.ts'
 import type { TaskChange } from '../../store/store.ts'
 

@@ -1,5 +1,4 @@
 /** Accepts an order: checks everything, then makes one durable write. No provider is called. */
-
 import type { StorageQuotas } from '../../accounts/token-quotas.ts'
 import type { Call, CallOptions } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'

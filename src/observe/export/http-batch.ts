@@ -1,5 +1,4 @@
 /** Posts batches of JSON objects to an address of the operator: ClickHouse, Elasticsearch, Vector and the like. */
-
 import { isRecord } from '../../kit/json.ts'
 
 const BATCH_FORMATS = ['ndjson', 'json', 'elasticsearch'] as const

@@ -1,5 +1,4 @@
 /** The request log: a row for each call that has ended, and for each request of a known token that was refused before. */
-
 import type { Call, CallRecord } from '../../calls/call.ts'
 import type { Attempt } from '../../calls/routing/attempt.ts'
 import { targetName } from '../../calls/routing/target-state.ts'

@@ -2,7 +2,6 @@
  * Reads a streamed response: its events, the object in each, and the chunks, one batch for each read of its bytes. Detects
  * whether it is complete.
  */
-
 import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../kit/json.ts'
 import { createSseParser, type SseEvent, type SseParser, SseTooLong } from '../../kit/sse.ts'
 import { GatewayError } from '../../spec/error.ts'

@@ -1,7 +1,6 @@
 /**
  * What a wire protocol does for its clients: it encodes responses, and passes the bytes of its own providers through.
  */
-
 import type { GatewayError } from '../../spec/error.ts'
 import type { Usage } from '../../spec/usage.ts'
 import type { ChatChunk, ChatCompletion, ChatRequest } from './canonical.ts'

@@ -1,5 +1,4 @@
 /** Types of a request to a provider and of its response, as a wire protocol needs them. */
-
 import { byName } from '../../kit/by-name.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'

@@ -1,5 +1,4 @@
 /** How one family of a vendor is reached through its package: key, base URL, headers, and a fetch over our transport. */
-
 import { KINDS, type KindRow, type ProviderKind } from '../../config/schema/provider-kinds.ts'
 import type { Timeouts } from '../../config/schema/schema.ts'
 import { createGuardedFetch } from '../../kit/guarded-fetch.ts'

@@ -4,7 +4,6 @@
  * `routingConfig`, `modelSelectionConfig` and `retrieval`, which name models; `cachedContent`, `fileSearch`, the account's
  * voices, and templates, which name things in the operator's account.
  */
-
 import { all, type ObjectShape, plain } from '../../kit/allow-list.ts'
 import { FILE_URL } from './media-url.ts'
 

@@ -1,5 +1,4 @@
 /** Kind `chatcompat`: any vendor or runtime with the OpenAI chat API, including another Gatehouse. */
-
 import type { Abortable } from '../../kit/abortable.ts'
 import { chunksOf } from '../../protocols/chatcompat/upstream/answer.ts'
 import { createBodyEncoder } from '../../protocols/chatcompat/upstream/request.ts'

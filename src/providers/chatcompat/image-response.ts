@@ -1,5 +1,4 @@
 /** Reads the response of an OpenAI-shaped provider to an image order: images, usage, and the events of a stream to its end. */
-
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { createEventSource, payloadOf } from '../../protocols/shared/chunk-stream.ts'
 import { type Faults, holdsError } from '../../protocols/shared/upstream.ts'

@@ -1,5 +1,4 @@
 /** Images of any OpenAI-shaped provider: `/images/generations` as JSON, `/images/edits` and `/images/variations` as forms. */
-
 import type { Quirks } from '../../config/schema/quirks.ts'
 import { parseJson } from '../../kit/json.ts'
 import { randomAlphanumerics } from '../../kit/secret.ts'

@@ -1,5 +1,4 @@
 /** Reads the video responses of chat-compatible upstreams: the official fields, the specification's, New API's. */
-
 import { byName } from '../../kit/by-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { FAIL_CODES, type FailCode } from '../../spec/task.ts'

@@ -1,5 +1,4 @@
 /** Kind `chatcompat-video`: an upstream with OpenAI's video API, such as another Gatehouse or New API. */
-
 import { formName } from '../../kit/form-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'

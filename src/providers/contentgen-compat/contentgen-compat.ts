@@ -1,5 +1,4 @@
 /** Kind `contentgen-compat`: Gemini's own API, and every vendor or runtime with the same API. */
-
 import type { Abortable } from '../../kit/abortable.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord, parseJsonKeeping } from '../../kit/json.ts'

@@ -1,5 +1,4 @@
 /** The settings of one contentgen provider: address, headers with the key, and overrides of its models' rules. */
-
 import type { ModelRule } from '../../protocols/contentgen/upstream/model-rules.ts'
 import type { ContentgenOptions } from '../../protocols/contentgen/upstream/request.ts'
 import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'

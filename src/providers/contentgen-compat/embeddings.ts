@@ -1,5 +1,4 @@
 /** Embeddings of the Gemini API: `embedContent` for one text, `batchEmbedContents` for several. */
-
 import { isRecord } from '../../kit/json.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import { readTokenCount, toVendorInputType } from '../text-api.ts'

@@ -1,5 +1,4 @@
 /** Kind `messages-compat`: Anthropic's API, and every vendor or runtime with the same API. */
-
 import { isRecord } from '../../kit/json.ts'
 import { answerOf, eventsOf, messageIn } from '../../protocols/messages/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/messages/upstream/error.ts'

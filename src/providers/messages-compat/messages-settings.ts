@@ -1,5 +1,4 @@
 /** The settings of one Messages provider: address, headers with the key, and overrides of its models' rules. */
-
 import type { ModelRule } from '../../protocols/messages/upstream/model-rules.ts'
 import type { MessagesOptions } from '../../protocols/messages/upstream/request.ts'
 import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'

@@ -1,5 +1,4 @@
 /** The client of an order API with JSON: submits one order, polls it, and turns error responses into the gateway's errors. */
-
 import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { scrub } from '../../protocols/shared/provider-error.ts'

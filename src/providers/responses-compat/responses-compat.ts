@@ -1,5 +1,4 @@
 /** Kind `responses-compat`: OpenAI's Responses API, and every vendor or runtime with the same API. */
-
 import { answerOf, endOf, responseIn } from '../../protocols/responses/upstream/answer.ts'
 import { failureOf, refusalOf } from '../../protocols/responses/upstream/error.ts'
 import { createEventReader } from '../../protocols/responses/upstream/events.ts'

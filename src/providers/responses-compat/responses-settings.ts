@@ -1,5 +1,4 @@
 /** The settings of one Responses provider: address, headers with the key, and overrides of its models' rules. */
-
 import type { ModelRule } from '../../protocols/responses/upstream/model-rules.ts'
 import type { ResponsesOptions } from '../../protocols/responses/upstream/request.ts'
 import { NOT_CHAT, type ProviderSettings, readOptions, type SettingsParts, settingsOf } from '../settings.ts'

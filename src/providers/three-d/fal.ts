@@ -1,5 +1,4 @@
 /** 3D models at fal: its queue API in front of many companies' models, called directly since its package has no 3D. */
-
 import { KINDS } from '../../config/schema/provider-kinds.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'

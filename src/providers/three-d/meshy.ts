@@ -1,7 +1,6 @@
 /**
  * Meshy: text to 3D takes two orders, of which the second adds a texture to the result of the first; image to 3D takes one.
  */
-
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'

@@ -1,5 +1,4 @@
 /** Shared by the 3D providers: the order of output files, and the fields that a provider may not ignore. */
-
 import { isRecord } from '../../kit/json.ts'
 import type { RemoteFile } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'

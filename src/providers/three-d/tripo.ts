@@ -1,5 +1,4 @@
 /** Tripo: one order generates a GLB; any other format is a second order, which converts the result of the first. */
-
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'

@@ -1,5 +1,4 @@
 /** The HTTP side of a provider: sends requests, and turns bad responses into the gateway's errors. */
-
 import type { Abortable } from '../../kit/abortable.ts'
 import { isRecord, parseJson } from '../../kit/json.ts'
 import type { ChatChunk } from '../../protocols/shared/canonical.ts'

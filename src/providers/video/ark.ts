@@ -1,5 +1,4 @@
 /** ByteDance's Ark (Volcengine, BytePlus ModelArk), for the Seedance models: a content generation task, polled by its id. */
-
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'

@@ -1,5 +1,4 @@
 /** Luma's Dream Machine API: an order is a "generation", whose state is `dreaming` until it is completed. */
-
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'

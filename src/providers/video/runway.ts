@@ -1,5 +1,4 @@
 /** Runway's own API, and the models of other companies behind it: an order, its task, its files. */
-
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'

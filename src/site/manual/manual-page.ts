@@ -1,5 +1,4 @@
 /** The HTML of the manual: one layout with navigation, search and the page. It sends no request to another server. */
-
 import { escapeHtml, type Heading } from '../../kit/markdown.ts'
 import { BASE_STYLE, ICON } from './page-style.ts'
 import type { ManualPart } from './parts.ts'

@@ -1,5 +1,4 @@
 /** Alerts to the operator: those that are not delivered yet, and their history. The same on every engine. */
-
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { StorePage } from '../page.ts'
 

@@ -1,5 +1,4 @@
 /** Fills an empty PostgreSQL database in one transaction, while gateways that start wait. */
-
 import { StoreError } from '../store.ts'
 import type { Write } from '../tables.ts'
 import { withMigrationLock } from './postgres.ts'

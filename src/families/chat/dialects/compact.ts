@@ -3,7 +3,6 @@
  * https://developers.openai.com/api/reference/resources/responses/methods/compact
  * It is a response to the same input with a `compaction_trigger`, so that a provider without this path serves it too.
  */
-
 import Type from 'typebox'
 import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'

@@ -1,5 +1,4 @@
 /** `POST /v1/messages`: the Messages protocol over HTTP. */
-
 import { encodeMessagesError, errorForClient, messagesErrorStatus } from '../../../protocols/messages/client/error.ts'
 import { messagesPassthrough } from '../../../protocols/messages/client/passthrough.ts'
 import { parseMessages } from '../../../protocols/messages/client/request.ts'

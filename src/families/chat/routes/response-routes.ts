@@ -1,5 +1,4 @@
 /** The routes of stored responses: retrieve, delete, cancel, list the input. */
-
 import Type from 'typebox'
 import type { ServerSettings } from '../../../config/config.ts'
 import type { Context, Route } from '../../../http/context.ts'

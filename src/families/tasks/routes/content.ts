@@ -1,5 +1,4 @@
 /** Serves the files of a task: to the token of the task, or to the holder of a signed link. */
-
 import Type from 'typebox'
 import type { Context, Route } from '../../../http/context.ts'
 import { fileResponse } from '../../../http/file-response.ts'

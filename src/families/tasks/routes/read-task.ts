@@ -1,5 +1,4 @@
 /** Routes to read, list and cancel tasks of any family, as the specification defines them (2.7). */
-
 import type { Route } from '../../../http/context.ts'
 import { jsonResponse } from '../../../http/live.ts'
 import { queryOf } from '../../../http/request-parts.ts'

@@ -1,5 +1,4 @@
 /** The same tasks in the chat-compatible video API. */
-
 import type { Context, Route } from '../../../http/context.ts'
 import { queryOf } from '../../../http/request-parts.ts'
 import type { Link } from '../../../spec/operation.ts'

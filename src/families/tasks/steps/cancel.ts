@@ -1,5 +1,4 @@
 /** The step that ends a task whose client has requested cancellation, where the provider can cancel it. */
-
 import type { GatewayError } from '../../../spec/error.ts'
 import type { TaskProvider } from '../order-kinds.ts'
 import { nextSlowPollAt } from '../poll-schedule.ts'

@@ -1,5 +1,4 @@
 /** The target of an order: chosen by the router, stored with the task, and the same one for every later step. */
-
 import { eligibleTargets, type KnownFacts } from '../../../calls/routing/conditions.ts'
 import { stateId } from '../../../calls/routing/target-state.ts'
 import { unixSeconds } from '../../../kit/clock.ts'

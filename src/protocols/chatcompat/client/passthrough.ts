@@ -1,5 +1,4 @@
 /** Passthrough of chat completions. An event keeps its bytes wherever section 2.4 of the specification allows it. */
-
 import { isDeepStrictEqual } from 'node:util'
 import { isRecord, type JsonRecord, memberOf, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'

@@ -1,5 +1,4 @@
 /** Decodes a chat-completions request. Errors name the field and the values it may have. */
-
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'

@@ -1,5 +1,4 @@
 /** Encodes chat-completions responses, whole (specification 2.4) and as a stream of events. */
-
 import { inOneLine } from '../../../kit/sse.ts'
 import type { Delta as PublicDelta } from '../../../spec/chat-completion.ts'
 import { errorBody, type GatewayError } from '../../../spec/error.ts'

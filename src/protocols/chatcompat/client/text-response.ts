@@ -1,5 +1,4 @@
 /** Encodes text completions: the responses to the chat requests of all prompts, whole or as one stream. */
-
 import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { errorBody, type GatewayError } from '../../../spec/error.ts'

@@ -2,7 +2,6 @@
  * Normalises whole responses of OpenAI-shaped providers, with what their chunks share with them, and converts between
  * both.
  */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../shared/canonical.ts'

@@ -2,7 +2,6 @@
  * Encodes a chat request for OpenAI-shaped providers: allowed fields only, under the provider's names. Unsupported
  * features are refused by name.
  */
-
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'

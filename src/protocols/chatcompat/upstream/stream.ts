@@ -2,7 +2,6 @@
  * Decodes responses of OpenAI-shaped providers: a body to a whole response, or events to chunks, and detects a cut
  * stream.
  */
-
 import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import { createSseParser } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'

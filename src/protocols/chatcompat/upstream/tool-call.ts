@@ -1,5 +1,4 @@
 /** Normalises streamed tool calls to the form that clients accept: id and name once and first, then arguments. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ToolCall } from '../../shared/canonical.ts'
 import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../shared/custom-tools.ts'

@@ -1,5 +1,4 @@
 /** Converts the fields of a contentgen request other than contents and tools. */
-
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { isStrict, jsonSchemaOf } from './json-schema.ts'

@@ -1,5 +1,4 @@
 /** Contentgen requests that pass through: what the gateway must know of them, and what it removes. */
-
 import Type, { type TSchema } from 'typebox'
 import { camelCase } from '../../../kit/camel-case.ts'
 import { checker } from '../../../kit/checker.ts'

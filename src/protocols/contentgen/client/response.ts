@@ -1,5 +1,4 @@
 /** Encodes contentgen responses: whole, or as a stream of events or of items of a JSON array. */
-
 import { inOneLine } from '../../../kit/sse.ts'
 import { contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import type { ErrorCode, GatewayError } from '../../../spec/error.ts'

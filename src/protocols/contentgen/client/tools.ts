@@ -1,5 +1,4 @@
 /** Decodes the tools and the tool configuration of a contentgen request. */
-
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'

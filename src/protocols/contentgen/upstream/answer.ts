@@ -1,5 +1,4 @@
 /** Decodes contentgen responses, event by event. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'

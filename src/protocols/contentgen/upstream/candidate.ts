@@ -1,5 +1,4 @@
 /** Decodes one candidate as it arrives. Unknown kinds of parts are ignored. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { Delta, Opaque } from '../../shared/canonical.ts'

@@ -1,5 +1,4 @@
 /** Encodes canonical messages as contents: turns of the user and the model, each with parts. */
-
 import { isRecord, parseExactJson } from '../../../kit/json.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { assertAnswerable, isNoText } from '../../shared/answerable.ts'

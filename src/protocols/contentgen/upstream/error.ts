@@ -1,5 +1,4 @@
 /** Maps errors of the contentgen API to the gateway's codes. */
-
 import { byName } from '../../../kit/by-name.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'

@@ -1,5 +1,4 @@
 /** Encodes the `generationConfig` of a request. */
-
 import type { JsonRecord, RawNumber } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { vendorSchema } from './json-schema.ts'

@@ -1,5 +1,4 @@
 /** Converts the vendor's grounding to annotations. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 

@@ -1,5 +1,4 @@
 /** The vendor-specific options that a caller may set in `provider_options`. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { refused } from './tools.ts'

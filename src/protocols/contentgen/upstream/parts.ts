@@ -1,5 +1,4 @@
 /** Encodes one part of a message: text, and images, audio and files as data or by URL. */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import { invalidValue } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'

@@ -2,7 +2,6 @@
  * Prepares a client's own contentgen body for the provider: the body changes only where the gateway or the operator
  * requires it.
  */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { adapt } from '../../shared/field-rules.ts'

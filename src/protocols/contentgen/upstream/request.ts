@@ -1,5 +1,4 @@
 /** Encodes a chat request for the contentgen API. Unsupported features are refused by name. */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
 import type { BodyOptions, MediaReader, UpstreamCall } from '../../shared/upstream.ts'

@@ -1,5 +1,4 @@
 /** Decodes a streamed contentgen response, and detects whether it is complete. */
-
 import { isRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatChunk } from '../../shared/canonical.ts'

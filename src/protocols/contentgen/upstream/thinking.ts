@@ -1,5 +1,4 @@
 /** Maps the canonical fields for reasoning to `thinkingConfig`. */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import type { ModelRule } from './model-rules.ts'

@@ -1,5 +1,4 @@
 /** Converts the vendor's token counts, which separate thoughts from the response. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import { count } from '../../shared/upstream.ts'

@@ -1,5 +1,4 @@
 /** Combines the events of a whole response, usually one, to a completion. */
-
 import { isRecord } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, Delta, Reasoning } from '../../shared/canonical.ts'
 import type { Fallback } from '../../shared/upstream.ts'

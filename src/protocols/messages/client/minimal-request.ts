@@ -1,5 +1,4 @@
 /** Messages requests that pass through: what the gateway must know of them, and what it removes. */
-
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'

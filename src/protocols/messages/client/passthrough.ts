@@ -1,5 +1,4 @@
 /** Passthrough of Messages. Events keep their bytes, except for the model's name. */
-
 import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { closingQuote, withMember, withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'

@@ -1,5 +1,4 @@
 /** Encodes Messages responses, whole and as named events. */
-
 import { isRecord, type JsonRecord, parseExactJson } from '../../../kit/json.ts'
 import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'

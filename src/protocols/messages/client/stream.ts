@@ -2,7 +2,6 @@
  * Encodes the blocks of a streamed message. One block is open at a time, counted from 0, in whatever order the
  * provider sends deltas.
  */
-
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { Delta, Reasoning, ToolCall } from '../../shared/canonical.ts'

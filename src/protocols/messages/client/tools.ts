@@ -1,5 +1,4 @@
 /** Decodes the tools and the tool choice of a Messages request. */
-
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'

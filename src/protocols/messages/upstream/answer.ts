@@ -1,5 +1,4 @@
 /** Decodes a whole Messages response, and splits it into events. */
-
 import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatCompletion, Reasoning, ToolCall } from '../../shared/canonical.ts'

@@ -1,5 +1,4 @@
 /** Decodes the events of a Messages stream to chunks. Unknown blocks and events are ignored. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, Delta, Opaque } from '../../shared/canonical.ts'

@@ -2,7 +2,6 @@
  * Prepares a client's own Messages body for the provider: the body changes only where the gateway or the operator
  * requires it.
  */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import { adapt } from '../../shared/field-rules.ts'
 import type { PassthroughUpstreamCall } from '../../shared/upstream.ts'

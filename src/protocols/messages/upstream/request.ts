@@ -1,5 +1,4 @@
 /** Encodes a chat request for the Messages API. Unsupported features are refused by name. */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'

@@ -1,5 +1,4 @@
 /** Encodes the tools and the tool choice. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'

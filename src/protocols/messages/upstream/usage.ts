@@ -1,5 +1,4 @@
 /** Converts the vendor's token counts: its input tokens exclude the cache, those of the specification include it. */
-
 import { isRecord } from '../../../kit/json.ts'
 import { type Usage, usageFrom } from '../../../spec/usage.ts'
 import { count } from '../../shared/upstream.ts'

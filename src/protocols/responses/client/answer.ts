@@ -1,5 +1,4 @@
 /** Builds a response object: its status, the echoed request, its items and its usage. */
-
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import type { ResponseHead } from '../../shared/protocol.ts'

@@ -1,5 +1,4 @@
 /** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
-
 import { parseExactJson } from '../../../kit/json.ts'
 import { freeText } from '../../shared/custom-tools.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'

@@ -1,5 +1,4 @@
 /** Decodes the items of a Responses request to canonical messages. */
-
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'

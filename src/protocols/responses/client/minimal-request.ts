@@ -1,5 +1,4 @@
 /** Responses requests that only their own provider understands: what the gateway must know of them. */
-
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'

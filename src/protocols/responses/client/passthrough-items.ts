@@ -2,7 +2,6 @@
  * Passthrough of responses: what the gateway changes in requests and responses between a client and a provider of the
  * same API.
  */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { addsModel, namesAnotherModel } from '../../shared/passthrough/named-models.ts'

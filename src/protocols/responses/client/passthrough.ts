@@ -1,5 +1,4 @@
 /** Passthrough of responses. Events keep their bytes, except for the model's name and the ids of stored responses. */
-
 import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'

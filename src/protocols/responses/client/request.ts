@@ -1,5 +1,4 @@
 /** Decodes a Responses request. Errors name the client's field and the values it may have. */
-
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'

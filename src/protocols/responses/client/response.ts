@@ -1,5 +1,4 @@
 /** Encodes responses, whole and as numbered events. */
-
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
 import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'

@@ -1,5 +1,4 @@
 /** The schema of a Responses request: the fields that the gateway reads, and their allowed values. */
-
 import Type, { type TSchema } from 'typebox'
 import { pick } from '../../../kit/pick.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'

@@ -1,5 +1,4 @@
 /** Decodes the tools and the tool choice of a Responses request. */
-
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
 import { customFunction } from '../../shared/custom-tools.ts'

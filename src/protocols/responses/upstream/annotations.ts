@@ -1,5 +1,4 @@
 /** Decodes citations, log probabilities and reasoning texts. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 

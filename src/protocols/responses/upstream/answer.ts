@@ -1,5 +1,4 @@
 /** Decodes a whole response, like the last event of a stream. */
-
 import { isRecord, type JsonRecord, parseJsonKeeping } from '../../../kit/json.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
 import { type Fallback, type Faults, holdsError } from '../../shared/upstream.ts'

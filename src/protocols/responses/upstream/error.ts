@@ -1,5 +1,4 @@
 /** Maps errors of the Responses API to the gateway's codes. */
-
 import { byName } from '../../../kit/by-name.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'

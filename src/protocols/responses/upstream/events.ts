@@ -1,5 +1,4 @@
 /** Decodes the events of a Responses stream to chunks. Unknown items and events are ignored. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, Delta } from '../../shared/canonical.ts'

@@ -1,5 +1,4 @@
 /** Encodes canonical messages as input items. */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { assertAnswerable } from '../../shared/answerable.ts'

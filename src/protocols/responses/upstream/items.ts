@@ -1,5 +1,4 @@
 /** Tracks the items of a response: how much of each was sent, and what remains when it arrives whole. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { Delta, Reasoning } from '../../shared/canonical.ts'

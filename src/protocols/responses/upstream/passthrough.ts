@@ -2,7 +2,6 @@
  * Prepares a client's own Responses body for the provider: the body changes only where the gateway or the operator
  * requires it.
  */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { adapt } from '../../shared/field-rules.ts'
 import type { PassthroughUpstreamCall } from '../../shared/upstream.ts'

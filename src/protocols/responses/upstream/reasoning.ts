@@ -1,5 +1,4 @@
 /** Maps the canonical fields for reasoning to the vendor's effort and summary. */
-
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { EFFORTS, type Effort, type ModelRule } from './model-rules.ts'

@@ -1,5 +1,4 @@
 /** How each field of a chat request is encoded. The manual's table is generated from these rows. */
-
 import type { ChatRequest, ChatRequestField } from '../../shared/canonical.ts'
 import { requestedSearch } from './tools.ts'
 

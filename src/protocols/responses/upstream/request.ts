@@ -1,5 +1,4 @@
 /** Encodes a chat request for the Responses API. Unsupported features are refused by name. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { ChatRequest, type ChatRequestField } from '../../shared/canonical.ts'
 import { adapt, hasAudioHistory, NO_AUDIO_HISTORY } from '../../shared/field-rules.ts'

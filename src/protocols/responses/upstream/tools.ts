@@ -1,5 +1,4 @@
 /** Encodes the tools, the tool choice and the web search. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type ChatRequest, CUSTOM, type CustomTool, type Tool } from '../../shared/canonical.ts'
 import { refused } from './parts.ts'

@@ -3,7 +3,6 @@
  * every byte comes out as it went in. How the common event is rewritten is learned by rewriting it once with a placeholder
  * text; the following ones are then rewritten without parsing them.
  */
-
 import { closingQuote } from '../../../kit/json-span.ts'
 import { type createSseBlocks, readSseBlock, SseTooLong } from '../../../kit/sse.ts'
 import type { PassthroughStep } from '../protocol.ts'

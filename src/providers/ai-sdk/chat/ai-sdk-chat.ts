@@ -1,5 +1,4 @@
 /** One adapter for every vendor of chat models that has an AI SDK package with `doGenerate` and `doStream`. */
-
 import { unixSeconds } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import type { ChatChunk, ChatCompletion } from '../../../protocols/shared/canonical.ts'

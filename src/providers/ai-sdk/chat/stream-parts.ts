@@ -1,5 +1,4 @@
 /** Decodes the parts of a package's stream to chat chunks. */
-
 import type { ChatChunk, Delta, ToolCall } from '../../../protocols/shared/canonical.ts'
 import { newToolCallId } from '../../../protocols/shared/upstream.ts'
 import type { StreamPart } from './chat-family.ts'

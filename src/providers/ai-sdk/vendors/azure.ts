@@ -1,5 +1,4 @@
 /** Azure OpenAI: models by names of deployments, with the chat completions or the responses API. */
-
 import type { AdapterParts } from '../../settings.ts'
 import { readOptions } from '../../settings.ts'
 import { OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from '../text-families.ts'

@@ -1,5 +1,4 @@
 /** Veo, as Google's two APIs share it: sizes, refusals, and operations that end with or without a video. */
-
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FailCode } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
