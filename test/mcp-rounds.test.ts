@@ -1,6 +1,6 @@
 /** What MCP servers ask clients of the current protocol: the request ends with the questions, and is repeated with the answers. */
 import { afterEach, beforeEach, describe, expect, it } from 'bun:test'
-import { inputRequired, type ProtocolError, type ServerContext } from '@modelcontextprotocol/server'
+import { inputRequired, ProtocolError, type ServerContext } from '@modelcontextprotocol/server'
 import { DEFAULT_MCP } from '../src/config/config.ts'
 import type { GuardConfig } from '../src/config/schema/guard-schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
@@ -312,6 +312,44 @@ describe('a request of the current protocol', () => {
     for (const token of [gateway.token, gateway.token, secret]) await (await asked('old', { token })).repeat(accepted)
     // One more is of all tokens, for lists.
     expect(old.sessions()).toBe(3)
+  })
+
+  it('keeps 100 open calls of several tokens apart', async () => {
+    await start()
+    const tokens = await Promise.all(
+      Array.from({ length: 5 }, async (_, at) => (await gateway.instance.tokens.issue({ name: `t${at}` })).secret),
+    )
+    const open = await Promise.all(
+      Array.from({ length: 100 }, (_, at) => asked(at % 2 ? 'old' : 'now', { token: tokens[at % 5] as string })),
+    )
+    const answers = await Promise.all(
+      open.map(({ repeat }, at) => repeat({ action: 'accept', content: { note: String(at) } })),
+    )
+    for (const [at, { result }] of answers.entries())
+      expect(result).toMatchObject(json({ action: 'accept', content: { note: String(at) } }))
+  })
+
+  it('keeps the connection of a server that has answered with an error, and of no other', async () => {
+    await start()
+    const fail = async (thrown: Error) => {
+      old.act = async (asking) => {
+        await elicited(asking)
+        throw thrown
+      }
+      await (await asked()).repeat(accepted)
+      return old.sessions()
+    }
+    const first = await fail(new ProtocolError(-32602, 'No.'))
+    expect(await fail(new ProtocolError(-32602, 'No.'))).toBe(first)
+    await asked()
+    gateway.clock.advance(120_000)
+    expect(await fail(new ProtocolError(-32602, 'No.'))).toBe(first + 1)
+  })
+
+  it('is not made anew where its repetition lacks the capabilities', async () => {
+    await start()
+    const { repeat } = await asked()
+    expect((await repeat(accepted, {}, { capabilities: {} })).result).toMatchObject(json(accepted))
   })
 
   it('ends when the gateway stops, since no repetition would reach it', async () => {

@@ -24,7 +24,8 @@ export type ClientChannel = {
 type Capabilities = ServedClient['capabilities']
 type Served = { channel: ClientChannel; call: Call; notices: Notices }
 type Own = { base: McpUpstream; upstream: McpUpstream; open: Served[] }
-type Used = { upstream: McpUpstream; [Symbol.dispose](): void }
+/** `keep`: whether its server may be used again, since it has answered the call. */
+type Used = { upstream: McpUpstream; keep: boolean; [Symbol.dispose](): void }
 
 /** Requests of a server to the client at a time: a server could ask a person without end. */
 const MAX_ASKED = 4
@@ -88,7 +89,7 @@ export function createOwnConnections(capabilities: () => Capabilities) {
       }
       const { open, upstream } = own
       open.push(served)
-      return { upstream, [Symbol.dispose]: () => void open.splice(open.indexOf(served), 1) }
+      return { upstream, keep: true, [Symbol.dispose]: () => void open.splice(open.indexOf(served), 1) }
     },
   }
 }
@@ -138,8 +139,7 @@ export function createLeasedConnections({ settings, clock }: { settings(): McpSe
   }
 
   return {
-    /** `keep`: whether its server may be used again, since it has answered the call. */
-    of({ base, token_id, capabilities }: Lease, served: Served): Used & { keep: boolean } {
+    of({ base, token_id, capabilities }: Lease, served: Served): Used {
       const key = JSON.stringify([token_id, base.name, capabilities])
       const idle = [...known].filter((own) => own.key === key && own.open.length === 0)
       for (const own of idle) if (own.base !== base) end(own)

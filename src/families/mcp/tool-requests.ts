@@ -3,7 +3,7 @@ import { ProtocolError, type Server, type ServerContext } from '@modelcontextpro
 import type { Pipeline } from '../../calls/pipeline.ts'
 import { canonicalJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
-import type { McpOffer, McpUpstream, Progress } from '../../providers/mcp/upstream.ts'
+import { type McpOffer, McpRefusal, type McpUpstream, type Progress } from '../../providers/mcp/upstream.ts'
 import { limitsOf } from '../../providers/mcp/upstream-fetch.ts'
 import type { Caller } from '../../spec/token.ts'
 import { announceConnected, askToConnect, CONNECT } from './ask-to-connect.ts'
@@ -41,7 +41,7 @@ export function createToolCalls({ server, scope, servers, lists, pipeline, round
   function connectionOf(upstream: McpUpstream, served: Parameters<typeof connections.of>[1]) {
     const { context } = served.channel
     if (context.sessionId !== undefined && upstream.config?.per_session) return connections.of(upstream, served)
-    if (!rounds || !asksByRounds(upstream, context)) return { upstream, [Symbol.dispose]() {} }
+    if (!rounds || !asksByRounds(upstream, context)) return { upstream, keep: true, [Symbol.dispose]() {} }
     const { token_id } = accessOf(context).caller
     return rounds.connections.of({ base: upstream, token_id, capabilities: capabilities() }, served)
   }
@@ -61,15 +61,19 @@ export function createToolCalls({ server, scope, servers, lists, pipeline, round
       if (!(await lists.shows(tool, upstream.name, call))) throw unknown('tool', name)
       if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
     })
-    const { answer } = await pipeline.run(serverFamily, call, {
+    const sent = {
       upstream: checked,
       name: own,
-      method: 'tools/call',
+      method: 'tools/call' as const,
       params: { name: own, arguments: given, ...metaFor(upstream, caller) },
       onProgress: progressTo(channel),
       notices,
+    }
+    const { answer } = await pipeline.run(serverFamily, call, sent).catch((thrown) => {
+      connection.keep = thrown instanceof McpRefusal
+      throw thrown
     })
-    if ('keep' in connection) connection.keep = true
+    connection.keep = true
     return result(upstream, answer)
   }
 
@@ -86,10 +90,10 @@ export function createToolCalls({ server, scope, servers, lists, pipeline, round
     if (!upstream.config?.oauth_user) offeredOf(tool, await upstream.offer(), caller)
     else if (own === CONNECT && !(await upstream.offer()).tools.some((one) => one.name === CONNECT))
       return announceConnected(server)
-    if (!rounds || !asksByRounds(upstream, context)) return send(tool, askSession(context, upstream))
     const owner = { token_id: caller.token_id, request: sha256(canonicalJson([scope ?? null, name, given])) }
     const state = context.mcpReq.requestState()
-    if (state !== undefined) return rounds.resume(state, owner, context)
+    if (rounds && context.sessionId === undefined && state !== undefined) return rounds.resume(state, owner, context)
+    if (!rounds || !asksByRounds(upstream, context)) return send(tool, askSession(context, upstream))
     const wait_ms = limitsOf(upstream.config ?? {}).call_ms
     return rounds.begin({ context, owner, wait_ms }, (channel) => send(tool, channel))
   }
