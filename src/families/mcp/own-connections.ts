@@ -110,6 +110,9 @@ export const askSession = (context: ServerContext, { config }: McpUpstream): Cli
   }
 }
 
+/** How long a connection that is used no more may take to tell its server that the call is cancelled. */
+const CANCEL_MILLISECONDS = 1_000
+
 type Lease = { base: McpUpstream; token_id: string; capabilities: Capabilities }
 type Leased = Own & { token_id: string; key: string; cancel?: (() => void) | undefined }
 
@@ -158,8 +161,9 @@ export function createLeasedConnections({ settings, clock }: { settings(): McpSe
         keep: false,
         [Symbol.dispose]() {
           own.open.pop()
-          if (!this.keep || !known.has(own)) return end(own)
-          own.cancel = clock.after(settings().idle_minutes * 60_000, () => end(own))
+          if (!this.keep) own.key = ''
+          const left_ms = this.keep ? settings().idle_minutes * 60_000 : CANCEL_MILLISECONDS
+          own.cancel = clock.after(left_ms, () => end(own))
         },
       }
     },

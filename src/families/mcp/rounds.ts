@@ -10,6 +10,7 @@ import { randomAlphanumerics } from '../../kit/secret.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type ClientChannel, createLeasedConnections } from './own-connections.ts'
 import { INVALID_PARAMS } from './rpc-errors.ts'
+import { accessOf } from './tool-calls.ts'
 
 type Message = Record<string, unknown>
 type Question = { method: string; params: Message; characters: number; answered: PromiseWithResolvers<Message> }
@@ -26,6 +27,8 @@ type OpenCall = ClientChannel & {
   asked: PromiseWithResolvers<void>
   ending: AbortController
   work: Promise<Message>
+  /** Whether one of its requests is open. */
+  isOpen: boolean
   isDone: boolean
   /** Of a result that its client has not got. */
   characters: number
@@ -83,7 +86,7 @@ export function createRounds(parts: { settings(): McpSettings; clock: Clock }) {
     one.isDone = true
     refuse(one)
     // Its client may come for it.
-    const characters = result ? JSON.stringify(result).length : 0
+    const characters = result && !one.isOpen ? JSON.stringify(result).length : 0
     if (fits(one, characters)) one.characters = characters
     else leave(one)
   }
@@ -96,10 +99,11 @@ export function createRounds(parts: { settings(): McpSettings; clock: Clock }) {
   /** One request: it ends with the result, or with what is to be answered. */
   async function round(one: OpenCall, context: ServerContext): Promise<Message> {
     one.context = context
-    const { signal } = context.mcpReq
-    const cancel = () => end(one, signal.reason)
-    if (signal.aborted) cancel()
-    signal.addEventListener('abort', cancel, { once: true })
+    one.isOpen = true
+    const signals = [context.mcpReq.signal, accessOf(context).signal]
+    const cancel = () => end(one, signals.find(({ aborted }) => aborted)?.reason)
+    if (signals.some(({ aborted }) => aborted)) cancel()
+    for (const signal of signals) signal.addEventListener('abort', cancel, { once: true })
     try {
       if (one.questions.size === 0) await Promise.race([one.work, one.asked.promise])
       if (!one.isDone && one.questions.size > 0) return question(one)
@@ -107,7 +111,8 @@ export function createRounds(parts: { settings(): McpSettings; clock: Clock }) {
       leave(one)
       throw thrown
     } finally {
-      signal.removeEventListener('abort', cancel)
+      one.isOpen = false
+      for (const signal of signals) signal.removeEventListener('abort', cancel)
     }
     leave(one)
     return await one.work
@@ -148,6 +153,7 @@ export function createRounds(parts: { settings(): McpSettings; clock: Clock }) {
         questions: new Map(),
         asked: Promise.withResolvers(),
         work: Promise.resolve({}),
+        isOpen: true,
         isDone: false,
         characters: 0,
       }

@@ -168,6 +168,8 @@ const MAX_MODELS = 10_000
 /** The one caller of a request, and its call. */
 export type McpAccess = {
   caller: Call['caller']
+  /** Aborted when the client leaves the request. */
+  signal: AbortSignal
   /** The call of the request; `signal` ends it. */
   callFor(signal: AbortSignal): Call
 }

@@ -210,7 +210,8 @@ async function handle(context: Context, { mcp, settings, clock }: McpRouteParts)
   }
   const body = request.method === 'POST' ? await readMessage(context, { settings, clock }) : undefined
   const endpoint = await opening
-  const access = { caller, callFor: (signal: AbortSignal) => callWithin(context, signal) }
+  const callFor = (signal: AbortSignal) => callWithin(context, signal)
+  const access = { caller, signal: context.signal, callFor }
   const sent = await endpoint.handle({ request, body, scope, token_id: caller.token_id, access })
   const isEndless = request.method === 'GET' || memberOf(body, 'method') === 'subscriptions/listen'
   return passed({ ...sent, ...(isEndless && { stopping: endpoint.stopping }) }, context, { settings, clock })
