@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const stampFile = join(root, 'node_modules', '.gatehouse-installed')
+const IS_FRESH = 'root=$0; . "$root/scripts/find-executable.sh"; [ -n "$executable" ]'
 const withDev = process.argv.includes('--with-dev')
 
 const read = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined)
@@ -20,8 +21,7 @@ function isInstalled(lock) {
   const hash = hashOf(lock)
   if (stamp === `${hash} all\n` || (stamp === `${hash} production\n` && !withDev)) return true
   // A source that is newer than the executable needs the packages again.
-  if (stamp === `${hash} executable\n`)
-    return !withDev && spawnSync(join(root, 'bin/gatehouse'), ['version']).status === 0
+  if (stamp === `${hash} executable\n`) return !withDev && spawnSync('sh', ['-euc', IS_FRESH, root]).status === 0
   // No stamp: npm was run by hand. What it says it has installed is held against the lock file.
   const installed = read(join(root, 'node_modules', '.package-lock.json'))
   if (installed === undefined) return false

@@ -711,6 +711,7 @@ describe('bin/gatehouse', () => {
     for (const name of [
       'bin/gatehouse',
       'scripts/find-bun.sh',
+      'scripts/find-executable.sh',
       'package.json',
       'package-lock.json',
       'scripts/ensure-installed.mjs',

@@ -41,7 +41,8 @@ async function git(root: string, args: string[]): Promise<string> {
   // A repository that the environment names, as in a hook, is another one.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_'))
   const { stdout } = await promisify(execFile)('git', ['-C', root, ...args], {
-    env: { ...Object.fromEntries(inherited), TZ: 'UTC' },
+    // Without the lock of the index, which `status` would take from a command of its user.
+    env: { ...Object.fromEntries(inherited), TZ: 'UTC', GIT_OPTIONAL_LOCKS: '0' },
     timeout: GIT_TIMEOUT_MILLISECONDS,
   })
   return stdout
