@@ -14,7 +14,7 @@ const MEGABYTES = Number(process.env.GATEHOUSE_BATCH_MEGABYTES ?? 200)
 /** 200 MB are fewer than the 50,000 lines that a batch may have. */
 const LINE_BYTES = 4_200
 /**
- * Much less than the batch: it is never in memory as a whole. Measured for 200 MB: 15 to 29 MB, garbage that waits for a collection; beside
+ * Much less than the batch: it is never in memory as a whole. Measured for 200 MB: 15 to 32 MB, garbage that waits for a collection; beside
  * other tests, where the collector waits longer, up to 49.
  */
 const MOST_GROWTH = 60

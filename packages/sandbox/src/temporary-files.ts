@@ -1,6 +1,6 @@
 /** Keeps rendered files until they are downloaded, in a temporary directory of this process. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
+import { access, type FileHandle, mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { GatewayError } from '../../../src/spec/error.ts'
@@ -56,21 +56,29 @@ async function removeStale(parent: string): Promise<void> {
   }
 }
 
-/** The file's bytes, read on demand. Throws `output_gone`. */
+/** The file's bytes, read on demand: the file is open from the first read to the end, or until `signal` is aborted. Throws `output_gone`. */
 export async function streamFile(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
   signal.throwIfAborted()
-  const file = await open(path, 'r').catch((cause) => {
+  await access(path).catch((cause) => {
     throw new GatewayError('output_gone', 'The sandbox no longer has the file.', { cause })
   })
+  let file: FileHandle | undefined
+  const close = () => file?.close()
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        signal.throwIfAborted()
+        if (!file) {
+          file = await open(path, 'r')
+          signal.addEventListener('abort', close, { once: true })
+        }
         const { bytesRead, buffer } = await file.read(new Uint8Array(READ_BYTES), 0, READ_BYTES)
         if (bytesRead > 0) return controller.enqueue(buffer.subarray(0, bytesRead))
-        await file.close()
+        signal.removeEventListener('abort', close)
+        await close()
         controller.close()
       },
-      cancel: () => file.close(),
+      cancel: close,
     },
     { highWaterMark: 0 },
   )
