@@ -170,10 +170,11 @@ function packageOf(name: string, like: string): string {
 
 /** The executable of each target, in order; without targets, of this machine. */
 export async function buildBinaries(targets: string[]): Promise<[target: string, file: string][]> {
-  const built: [string, string][] = []
-  await withResources(async () => {
+  const built = await withResources(async () => {
+    const files: [string, string][] = []
     for (const target of targets.length > 0 ? targets : [hostTarget()])
-      built.push([target, await build(target, `gatehouse-${target}`, false)])
+      files.push([target, await build(target, `gatehouse-${target}`, false)])
+    return files
   })
   writeFileSync(
     LICENSES,
@@ -183,22 +184,16 @@ export async function buildBinaries(targets: string[]): Promise<[target: string,
 }
 
 /** `dist/gatehouse`, for this machine: what `bin/gatehouse` of a checkout starts. */
-export async function buildForCheckout(): Promise<string> {
-  let file = ''
-  await withResources(async () => {
-    file = await build(hostTarget(), 'gatehouse', true)
-  })
-  return file
-}
+export const buildForCheckout = (): Promise<string> => withResources(() => build(hostTarget(), 'gatehouse', true))
 
 /** Runs `work` while the files that an executable holds are gathered. */
-async function withResources(work: () => Promise<void>): Promise<void> {
+async function withResources<Result>(work: () => Promise<Result>): Promise<Result> {
   mkdirSync(DIST, { recursive: true })
   await stageResources(STAGE)
   const list = filesIn(STAGE).map((file, at) => `export { default as file${at} } from ${JSON.stringify(file)}\n`)
   await Bun.write(join(DIST, LIST), list.join(''))
   try {
-    await work()
+    return await work()
   } finally {
     rmSync(STAGE, { recursive: true })
     rmSync(join(DIST, LIST))

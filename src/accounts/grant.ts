@@ -103,6 +103,7 @@ export class RecentSecrets {
   readonly #clock: Clock
   readonly #seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
   readonly #entries = new Map<number, { secret: string; grant: Grant }>()
+  /** When the first of them was remembered. */
   #since = 0
 
   constructor(clock: Clock) {

@@ -18,6 +18,7 @@ export type StorageQuota = {
 }
 
 type QuotaParts = {
+  /** The amount in the store. */
   read(token_id: string): Promise<StoredAmount>
   /** Read at each use. */
   limits(): Limits

@@ -58,6 +58,7 @@ type Parts = {
   plans: Pick<Plans, 'of'>
   router: Pick<Router, 'candidates'>
   settings: ServerSettings
+  /** Rate limits of providers. */
   attemptLimits: Pick<Gate, 'limitOfAttempt'>
   clock: Clock
 }

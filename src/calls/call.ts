@@ -89,6 +89,7 @@ export type Plan = Chosen & {
   readonly has_limited_targets: boolean
   /** Whether one attempt at the one target of the model is all that a call may do, unless it asks for more. */
   readonly is_plain: boolean
+  /** Of each response. */
   readonly headers: Readonly<Record<string, string>>
   /** Where it is plain: its target, as the router knows it; set by the first call. */
   only?: OnlyTarget | undefined
@@ -132,6 +133,7 @@ export type Meter<Usage> = {
 export type AdmissionRequest = {
   call: Call
   family: CallFamily
+  /** The model that serves it. */
   model: CatalogueModel
   estimate: Estimate
   /** It becomes no entry of the ledger: the submission of a task, which is recorded itself. */
@@ -220,6 +222,7 @@ export type CallRecord = {
   estimate?: Estimate
   /** What its guards have decided. Absent: it has none. */
   guards?: GuardResult[]
+  /** How long it waited for a rate limit. */
   queued_ms?: number
   /** Set when the call is settled. */
   units?: Units

@@ -10,6 +10,7 @@ type OpenCallGateParts = {
   open(call: OpenCall): Promise<void>
   /** A call that is open costs more: durable when it resolves. */
   raise(call: OpenCall): Promise<void>
+  /** Of a call that is settled without an entry. */
   close(entry_id: string): void
   clock: Clock
 }

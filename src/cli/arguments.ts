@@ -21,6 +21,7 @@ export type Arguments = {
   positionals: string[]
   /** The value of a flag; the last one if it was repeated. */
   text(flag: string): string | undefined
+  /** All values of a flag, in order. */
   texts(flag: string): string[]
   has(flag: string): boolean
 }

@@ -76,8 +76,10 @@ export type Config = { [Name in FilledSection]: Required<NonNullable<FileConfig[
   /** Projects and API tokens of the file, by name. */
   projects: Record<string, DeclaredProject>
   api_tokens: Record<string, DeclaredToken>
+  /** By name. */
   admin_tokens: Record<string, DeclaredAdminToken>
   outputs: OutputSettings
+  /** Of the installation. */
   rate_limits: RateLimits
   /** Undefined: none. The URL may contain a password. */
   valkey: Required<ValkeyConfig> | undefined
@@ -88,6 +90,7 @@ export type Config = { [Name in FilledSection]: Required<NonNullable<FileConfig[
   mcp: McpSettings
   telemetry: TelemetryConfig
   admin: AdminSettings
+  /** By name. */
   guards: Record<string, GuardConfig>
   providers: Record<string, ProviderConfig>
   models: Record<string, ModelConfig>

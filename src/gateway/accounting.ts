@@ -53,6 +53,7 @@ type Accounting = {
   ledger: ReturnType<typeof createLedger>
   alerts: Alerts
   stages: { recordUsage: RecordUsage; isDurable(): boolean; gates: readonly Gate[]; guards: Guards; plans: Plans }
+  /** Rate limits of providers. */
   attemptLimits: Gate
   /** What a token has used, and what is left of its limits. */
   reports: Pick<UsageRouteParts, 'ledger'> & LimitsRouteParts

@@ -34,6 +34,7 @@ import type { Metering } from './metering.ts'
 
 type AdministrationParts = ReadinessRouteParts & {
   store: Pick<Store, 'admin' | 'audit' | 'projects' | 'tokens' | 'engine' | 'configVersions'>
+  /** Of the process. */
   environment: Readonly<Record<string, string | undefined>>
   metering: Pick<Metering, 'scrape'> | undefined
   projects: Projects

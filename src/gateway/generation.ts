@@ -55,6 +55,7 @@ type GenerationParts = {
   catalogue: Catalogue
   supply: Supply
   router: Router
+  /** Rate limits of providers. */
   attemptLimits: Gate
   overrides: Pick<LiveOverrides, 'current'>
   media: Media

@@ -103,6 +103,7 @@ export type Context = {
   admin: AdminCaller
   /** Whether the response contains the routing decision: the client asks for it and may have it. */
   is_explained: boolean
+  /** The client's address. */
   address: string
   /** `isAdmin`: it has connected to the listener of the admin API. */
   readonly peer?: { readonly isAdmin?: true }

@@ -7,6 +7,7 @@ export type Part = { first: number; last: number }
 
 export type ServedFile = {
   content_type: string
+  /** Of the whole file. */
   bytes: number
   /** Changes when the file does. */
   version: string

@@ -51,6 +51,7 @@ type GuardedConnect = (
 
 export type GuardedFetchParts = {
   clock: Clock
+  /** All addresses of a host name. */
   resolve?: (host: string) => Promise<string[]>
   isPublic?: (address: string) => boolean
   connect?: GuardedConnect
@@ -65,6 +66,7 @@ export type GuardedFetchParts = {
 /** Providers' file servers respond within a second; one that fetches from cold storage may take ten or more. */
 const ANSWER_MILLISECONDS = 30_000
 const IDLE_MILLISECONDS = 60_000
+/** How many addresses of one name are tried. */
 const ADDRESSES_TRIED = 4
 /** Headers that do not identify the caller, and may go to any origin. */
 const PLAIN_HEADERS = ['accept', 'accept-encoding', 'if-range', 'range', 'user-agent']

@@ -80,6 +80,7 @@ function outOfRange({ id }: CatalogueModel, { field, range, value, request }: Ou
   return invalidValue(param, `"${param}" must be ${allowed} for the model "${id}", not ${value}.`)
 }
 
+/** Of a model that takes some. */
 function readExtraFields(model: CatalogueModel, fitted: ChatRequest, request: ChatRequest): void {
   if (model.fields.has('web_search') && fitted.web_search_options !== undefined) {
     fitted.web_search ??= { enable: true, ...fitted.web_search_options }

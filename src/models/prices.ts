@@ -74,6 +74,7 @@ const MAX_NANO = toNano(MAX_AMOUNT)
 const orNull = (amount: number): number | null => (Number.isNaN(amount) ? null : Math.min(amount, MAX_NANO))
 
 type Currencies = {
+  /** Of the ledger. */
   currency: string
   /** What one unit of another currency is worth in the currency of the ledger. */
   exchange_rates: Readonly<Record<string, number>>

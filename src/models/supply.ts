@@ -45,6 +45,7 @@ export type Found = {
 }
 
 export type Supplied = {
+  /** With the first key. */
   provider: Provider
   config: ProviderConfig
   found_by: Found['found_by']

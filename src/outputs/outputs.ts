@@ -6,6 +6,7 @@ export type ByteRange = { first: number; last: number }
 
 export type StoredFile = {
   content_type: string
+  /** Of the whole file. */
   bytes: number
   /** Changes when the file does; for `etag`. */
   version: string
@@ -36,6 +37,7 @@ export type FileStore = {
 export type CopySource = {
   url: string
   headers?: Record<string, string>
+  /** What the provider calls it. */
   content_type?: string
   /** The type of such files where neither the provider nor its server names one. */
   family_type?: string

@@ -159,6 +159,7 @@ export type EmbeddingProvider = {
   max_inputs?(model: string): number
   /** How many tokens all inputs of one call may have together; likewise. */
   max_tokens?(model: string): number
+  /** Whether inputs may be token numbers. */
   accepts_tokens: boolean
   /** One vector an input, in order. `prompt_tokens` is absent when the provider returned none. Throws GatewayError. */
   embed(call: EmbeddingCall, signal: AbortSignal): Promise<{ embeddings: number[][]; prompt_tokens?: number }>

@@ -22,7 +22,9 @@ const closed = { additionalProperties: false } as const
 const BUDGETS = Type.Array(Type.Object(Budget.properties, closed))
 
 type Row = {
+  /** As the API shows it. */
   shown: TSchema
+  /** As a request gives it. */
   given: TSchema
   /** As the configuration file has it; what `config/` describes itself is absent. */
   in_file?: TSchema

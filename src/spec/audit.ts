@@ -6,6 +6,7 @@ import { orNull, titled } from './fields.ts'
 export type AuditOrigin = {
   /** `environment`, `admin:adm_...`, `login:ses_...`, `oidc:<subject>`, `cli:<user of the operating system>`, or `gateway`. */
   actor: string
+  /** The client's address. */
   address?: string
   request_id?: string
 }

@@ -67,7 +67,9 @@ export type Project = Type.Static<typeof Project>
 export type AccountLimits = {
   rate_limits?: RateLimits
   budgets?: readonly Budget[]
+  /** Of each of its end users. */
   end_users?: EndUserLimits
+  /** Their names. */
   guards?: readonly string[]
 }
 

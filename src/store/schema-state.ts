@@ -18,6 +18,7 @@ export type SchemaState = {
   oldest: number | null
   /** Why older builds cannot use it; null: their statements cannot. */
   reason: string | null
+  /** Missing migrations. */
   pending: string[]
   /** Migrations that this build does not know. */
   newer: string[]

@@ -68,6 +68,7 @@ export type Claim = {
   /** The provider whose tasks are claimed; empty: tasks that have no target yet. */
   provider: string
   now_ms: number
+  /** When the lease expires. */
   until_ms: number
   limit: number
 }
@@ -220,6 +221,7 @@ export type WebhookStore = {
   }): Promise<StorePage<WebhookDelivery>>
   /** Undefined: there is none, or its task has not ended. */
   delivery(callback_id: string): Promise<WebhookDelivery | undefined>
+  /** When the next webhook is due. */
   earliest(): Promise<number | null>
   ofTask(task_id: string): Promise<(Webhook & { delivered_at: number | null; last_status: number | null }) | undefined>
 }

@@ -11,7 +11,9 @@ export type Job<Operation> = {
   share: number
   /** The first file of a finished job; its other files are in the same directory. */
   path: string | undefined
+  /** Why the job failed. */
   reason: string
+  /** How often its status was requested. */
   polls: number
   /** Resolves when the job has ended, successfully or not. */
   settled: Promise<void>

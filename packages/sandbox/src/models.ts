@@ -69,6 +69,7 @@ const row = (model: string, rest: ModelConfig): ModelConfig => ({
   ...rest,
 })
 
+/** By full public id. */
 export const SANDBOX_MODELS: Record<string, ModelConfig> = {
   'sandbox/general': row('general', { limits: withDefaults(32_768), capabilities: capabilities(true) }),
   'sandbox/compact': row('compact', { limits: withDefaults(65_536), capabilities: capabilities(false) }),

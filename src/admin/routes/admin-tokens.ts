@@ -12,6 +12,7 @@ import { adminRoute } from './route.ts'
 
 export type AccountRouteParts = BodyParts & {
   accounts: AdminAccounts
+  /** Of the ledger. */
   currency(): string
 }
 

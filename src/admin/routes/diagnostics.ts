@@ -10,6 +10,7 @@ import { adminRoute } from './route.ts'
 
 export type DiagnosticsParts = {
   version: string
+  /** The store's engine. */
   engine: string
   /** Of the process: only the names of its variables are read. */
   environment: Readonly<Record<string, string | undefined>>
@@ -30,6 +31,7 @@ const SECTIONS: Record<string, { path: string; query?: string; members?: string[
   configuration: { path: '/admin/v1/config' },
   failed_requests: { path: '/admin/v1/requests', query: 'error=any', members: REQUEST_MEMBERS, max_rows: 100 },
 }
+/** Of a section. */
 const MAX_ROWS = 5_000
 const PAGE = 200
 

@@ -10,6 +10,7 @@ import { adminRoute } from './route.ts'
 
 type FacetRouteParts = { requests: Pick<RequestReader, 'facets'>; nameOf: AccountNames }
 
+/** Of one facet. */
 const MAX_VALUES = 20
 
 const Facets = titled('RequestFacets', {

@@ -14,6 +14,7 @@ import type { Parameter } from '../../spec/operation.ts'
 import type { AdminKeyStore } from '../../store/admin/admin-store.ts'
 
 const KEEP_SECONDS = 86_400
+/** Of each administrator. */
 const MAX_KEYS = 10_000
 
 type Handle = (context: Context) => Response | Promise<Response>

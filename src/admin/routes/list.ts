@@ -94,12 +94,12 @@ export function readAccountFilter(query: URLSearchParams): AccountFilter {
   }
 }
 
+/** Of the query. */
+export const FLAG = Type.Union([Type.Literal('true'), Type.Literal('false')])
+
 export const ACCOUNT_PARAMETERS: Record<string, Parameter> = {
   q: textParameter('Only those with this text in their name, or whose id starts with it.'),
-  active: parameter(
-    '`true`: neither disabled nor expired; `false`: the others. Default: all.',
-    Type.Union([Type.Literal('true'), Type.Literal('false')]),
-  ),
+  active: parameter('`true`: neither disabled nor expired; `false`: the others. Default: all.', FLAG),
   order: parameter(
     'By the time of creation. Default `oldest`: first.',
     Type.Union([Type.Literal('newest'), Type.Literal('oldest')]),

@@ -6,7 +6,7 @@ import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
-import { readText, textParameter } from './list.ts'
+import { FLAG, readText, textParameter } from './list.ts'
 import { knownOf } from './model-view.ts'
 
 const STATUSES = ['active', 'deprecated', 'retired']
@@ -18,14 +18,8 @@ export const MODEL_PARAMETERS: Record<string, Parameter> = {
   provider: parameter('Only models with a target of this provider.'),
   family: parameter('Only models of one of these families, separated by commas.'),
   status: parameter('Only `active`, `deprecated` or `retired` ones; several are separated by commas.'),
-  ending: parameter(
-    '`true`: only models that are deprecated, or will be deprecated or retired. Default: all.',
-    Type.Union([Type.Literal('true'), Type.Literal('false')]),
-  ),
-  counts: parameter(
-    '`true`: the answer has `counts`. Default: it is null.',
-    Type.Union([Type.Literal('true'), Type.Literal('false')]),
-  ),
+  ending: parameter('`true`: only models that are deprecated, or will be deprecated or retired. Default: all.', FLAG),
+  counts: parameter('`true`: the answer has `counts`. Default: it is null.', FLAG),
   order: parameter(
     'Default `id`. Price: of output tokens, or of an image. `-`: the highest first.',
     Type.Enum(SIGNED_ORDERS),

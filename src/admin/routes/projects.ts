@@ -12,6 +12,7 @@ export type ProjectRouteParts = BodyParts & {
   projects: Projects
   /** Why contents cannot be recorded; undefined: they can. */
   contentsProblem(): string | undefined
+  /** Of the configuration. */
   guardNames(): readonly string[]
 }
 

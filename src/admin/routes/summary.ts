@@ -28,6 +28,7 @@ export type SummaryRouteParts = {
 
 const DEFAULT_SERIES = 10
 const MAX_SERIES = 50
+/** Of one series. */
 const MAX_POINTS = 1_500
 const MAX_CHARACTERS = 512
 const DAY = SUM_STEPS.day

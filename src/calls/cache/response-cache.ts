@@ -42,6 +42,7 @@ export type Lookup = {
 export type SemanticLookup = {
   /** Requests that differ only in their text share it. */
   partition: string
+  /** Cosine. */
   threshold: number
   /** The numbers for the text; undefined where there are none, or not in time. Never rejects. */
   embed(): Promise<readonly number[] | undefined>

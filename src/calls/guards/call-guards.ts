@@ -72,6 +72,7 @@ export class CallGuards {
     return this.#guards.length === 0
   }
 
+  /** Changes with their settings. */
   get fingerprint(): string {
     return JSON.stringify(this.#guards.map(({ name, config }) => [name, config]))
   }

@@ -49,7 +49,9 @@ export type Guard = {
   readonly isObserving: boolean
   /** Absent: it asks, or has a schema. */
   readonly rules?: Rules
+  /** Of kind limits, with languages. */
   readonly isForeign?: IsForeign
+  /** Of kind schema. */
   readonly misfit?: SchemaCheck
 }
 

@@ -41,6 +41,7 @@ export function foreignTo(allowed: readonly string[]): IsForeign {
   }
 }
 
+/** From all over the text. */
 function partsOf(text: string): string[] {
   const count = Math.min(MAX_PARTS, Math.ceil(text.length / PART_CHARACTERS))
   const step = text.length / count

@@ -118,6 +118,7 @@ export class CallLimits {
     }
   }
 
+  /** How many calls wait. */
   get waiting(): number {
     return this.#queue.size
   }

@@ -30,7 +30,9 @@ type RateLimiter = ProviderLimits & {
   admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
   /** How the limits of the token and of its project stand, without those of open tasks. */
   statesOf(caller: LimitedCaller): States | Promise<States>
+  /** How many scopes are counted. */
   readonly scopes: number
+  /** How many calls wait. */
   readonly waiting: number
   isInValkey(): boolean
   close(): Promise<void>
@@ -41,6 +43,7 @@ type States = { token: LimitState[]; project: LimitState[] }
 type RateLimiterParts = {
   /** Read at each call: another object after a reload. */
   config(): ConfiguredLimits & { limits: LimitSettings }
+  /** That of the store. */
   clock: Clock
   log: Log
   onRefused?: ((scope: string, limit: string) => void) | undefined

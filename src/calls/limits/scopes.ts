@@ -17,6 +17,7 @@ type Scope = {
   used_at: number
   /** The counters of the limits that were looked up last. */
   limited: Limited | undefined
+  /** Its name in the store. */
   lease_name?: string
 }
 

@@ -35,6 +35,7 @@ export type SharedLimits = { store: RateLimitStore; process_id: string; valkey?:
 
 type SharingParts = SharedLimits & {
   counters(): Iterable<Counter>
+  /** That of the store. */
   clock: Clock
   log: Log
   when_store_fails(): WhenStoreFails

@@ -9,6 +9,7 @@ import { createJournalTurns, type Journal, type Journaled } from './journal.ts'
 import type { Spool } from './spool.ts'
 
 export type LedgerHealth = {
+  /** Entries in memory. */
   queued: number
   /** Milliseconds that the oldest of them has waited. */
   lag_ms: number
@@ -26,6 +27,7 @@ type Ledger = {
    * machine cannot. Undefined: nothing is to be waited for.
    */
   record(entries: readonly LedgerEntry[]): Promise<void> | undefined
+  /** Of a call that is settled without an entry. */
   closeCall(entry_id: string): void
   /** Writes what is queued now; resolves also where that fails, and is retried later. */
   flush(): Promise<void>

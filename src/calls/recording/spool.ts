@@ -14,6 +14,7 @@ export type Spool = {
   append(entries: readonly LedgerEntry[]): Promise<void>
   /** Passes what is stored to `write`, in order, and deletes it afterwards. Rejects as `write` does; the rest then remains. */
   replay(write: (entries: LedgerEntry[]) => Promise<void>): Promise<void>
+  /** Of this process. */
   bytes(): number
   /** Leaves the files to the next start. */
   close(): Promise<void>

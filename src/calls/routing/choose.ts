@@ -13,6 +13,7 @@ export type Candidate = {
   state: TargetState
   /** Its share of the calls, with what the operator has set at run time. */
   weight: number
+  /** Of the calls of the model. */
   share: Share
   /** Of its provider; undefined: no limit. */
   limiter: Pick<Limiter, 'isFree' | 'isQueueFull' | 'enter'> | undefined

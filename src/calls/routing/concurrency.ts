@@ -14,6 +14,7 @@ export type Limiter = {
    * queue is full or the wait took too long, and with the signal's reason. Nothing is awaited where there is room.
    */
   enter(caller: Entering): Release | Promise<Release>
+  /** How many calls wait. */
   waiting(): number
   limit(): number
   /** Other limits from now on. Calls that are open still count, calls that wait still wait. */

@@ -10,13 +10,16 @@ import { type Excluded, type ProviderPreferences, preferredTargets } from './pre
 export type RequestFacts = {
   hasTools(): boolean
   hasImages(): boolean
+  /** Estimated. */
   inputTokens(): number
+  /** Expected. */
   outputTokens(): number
 }
 
 type Conditional = {
   family: CallFamily
   tags: readonly string[] | undefined
+  /** Of the caller. */
   project_id?: string | undefined
   /** Absent: the caller asks for nothing. */
   preferences?: ProviderPreferences | undefined

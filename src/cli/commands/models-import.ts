@@ -92,6 +92,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 }
 
 type ConfigFile = {
+  /** The name in messages. */
   name: string
   path: string
   /** Its text; undefined if there is no file. */

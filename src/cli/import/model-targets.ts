@@ -4,6 +4,7 @@ import { type Draft, firstOf } from './imported.ts'
 
 export type Deployment = {
   provider: string
+  /** The name at the provider. */
   model: string
   weight?: number
   /** The lower, the earlier. */

@@ -55,6 +55,7 @@ const PATHS: Record<string, string> = { openai: '/v1', custom_openai: '/v1', sil
 const ADDRESSES: Record<string, string> = { siliconflow: 'https://api.siliconflow.cn' }
 const ENABLED = 1
 const DISABLED = 2
+/** Of an expiry. */
 const NEVER = -1
 const MOST_KEYS = 100
 const MOST_MODELS = 1_000

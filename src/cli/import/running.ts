@@ -20,6 +20,7 @@ type Running = {
 }
 
 type Reader = {
+  /** The variable with the key. */
   variable: string
   headers(key: string, environment: Terminal['environment']): Record<string, string>
   read(running: Running): Promise<Tables>

@@ -20,6 +20,7 @@ export type ToWorker =
 export type Worker = {
   /** From 1 on. */
   number: number
+  /** Of all workers. */
   count: number
   siblings: Siblings
   /** Prints to standard output, once all workers accept requests. */

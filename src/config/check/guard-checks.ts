@@ -80,6 +80,7 @@ export function guardProblems(
   return [...own, ...named]
 }
 
+/** Of Standard Webhooks. */
 export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/
 
 const value = (path: Path, message: string): GuardProblem => ({ path, part: 'value', message })

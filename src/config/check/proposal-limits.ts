@@ -16,7 +16,9 @@ import type { KnownProviders, Violation } from './semantic-checks.ts'
 type LimitParts = {
   /** The file on disk. What it has at a place, a proposed text may have there too. */
   before: Loaded
+  /** The file itself, absolute. */
   config_file: string
+  /** Of the running gateway. */
   data_dir: string
   environment: Environment
   vendors: KnownProviders | undefined

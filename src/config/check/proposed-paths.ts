@@ -9,6 +9,7 @@ import type { Violation } from './semantic-checks.ts'
 type PathParts = {
   file: FileConfig
   before: Loaded
+  /** Of the running gateway. */
   data_dir: string
   /** Absolute. */
   config_file: string

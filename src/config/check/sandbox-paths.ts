@@ -79,15 +79,18 @@ export function openedProblem(path: string, hidden: readonly string[]): string |
 
 /** A link or a directory that is made later is found when the program starts. */
 export function sandboxProblems(config: Config, environment: Environment, yaml: YamlText): ConfigProblem[] {
-  return Object.entries(config.mcp.servers).flatMap(([name, { sandbox }]) => {
+  const given = Object.entries(config.mcp.servers).flatMap(([name, { sandbox }]) => {
     if (sandbox === undefined || sandbox === 'off') return []
     return (['read', 'write'] as const).flatMap((member) =>
-      (sandbox[member] ?? []).flatMap((given) => {
-        const message = openedProblem(given, hiddenPaths(config, environment))
-        const path = ['mcp', 'servers', name, 'sandbox', member]
-        if (message === undefined) return []
-        return [{ file: config.file ?? '', ...yaml.placeOf(path, 'value'), path: placeName(path), message }]
-      }),
+      (sandbox[member] ?? []).map((text) => ({ text, path: ['mcp', 'servers', name, 'sandbox', member] })),
     )
+  })
+  if (given.length === 0) return []
+  const hidden = hiddenPaths(config, environment)
+  return given.flatMap(({ text, path }) => {
+    const message = openedProblem(text, hidden)
+    return message === undefined
+      ? []
+      : [{ file: config.file ?? '', ...yaml.placeOf(path, 'value'), path: placeName(path), message }]
   })
 }

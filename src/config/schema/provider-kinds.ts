@@ -1,6 +1,7 @@
 /** The kinds of providers as data: the API that each one calls, its own options, the variables that it reads. */
 
 export type KindRow = {
+  /** Which API it calls. */
   calls: string
   /** Environment variables that it reads when the configuration has no value; presets name their own. */
   environment?: readonly string[]

@@ -86,7 +86,9 @@ export function estimateChat(
 }
 
 type Input = {
+  /** Of all texts. */
   bytes: number
+  /** Of all media that are in the request. */
   media_bytes: number
   media: number
   most_media: number

@@ -103,6 +103,7 @@ class CountingMeter implements ChatMeter {
     if (transcript) this.#generated.add(transcript)
   }
 
+  /** Of the audio that was sent to the client. */
   #audioTokens(): number {
     if (this.#audioLength === 0) return 0
     const format = memberOf(this.#request.audio, 'format')
@@ -126,6 +127,7 @@ class CountingMeter implements ChatMeter {
   }
 }
 
+/** Of the audio in a request. */
 function inputAudioTokens({ messages }: ChatRequest): number {
   let tokens = 0
   for (const { content } of messages) {

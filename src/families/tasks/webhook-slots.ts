@@ -22,6 +22,7 @@ type WebhookSlots = {
 type Pool = {
   limit: number
   running: number
+  /** How long the last delivery took. */
   took_ms: number
   /** When the last waiting delivery is due, by the steady clock. */
   end_ms: number

@@ -12,6 +12,7 @@ type Found = { pattern: number; text: string }
 /** So many characters of the text, from where the last one ended. `found` absent: they belong to no match. */
 export type Span = { length: number; found?: Found }
 
+/** Where patterns match up to. */
 type Ending = { at: number; patterns: readonly number[] }
 
 /** Whether a text that a pattern matches counts, such as by its check digit. */
@@ -23,6 +24,7 @@ export class Scanner {
   readonly #accepts: Accepts
   /** What was not passed on yet. */
   #text = ''
+  /** The code point before it. */
   #before: number | undefined
   /** Where the match may begin that is looked for, and how far that was read. */
   #from = 0
@@ -35,6 +37,7 @@ export class Scanner {
     this.#accepts = accepts
   }
 
+  /** How many characters are held back. */
   get held(): number {
     return this.#text.length
   }

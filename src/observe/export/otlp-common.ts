@@ -10,6 +10,7 @@ export type ExporterParts = {
   settings: OtlpSettings
   endpoint: OtlpEndpoint
   version: string
+  /** Of this process. */
   instance_id: string
   clock: Clock
   log: Log

@@ -37,6 +37,7 @@ export type OtlpSettings = {
   metrics: OtlpEndpoint | undefined
   metrics_reader: { interval_ms: number; timeout_ms: number }
   sampler: { name: SamplerName; ratio: number }
+  /** Whether spans hold prompts and responses. */
   contents: boolean
   /** Whether the headers of W3C Trace Context are read and sent. */
   is_propagated: boolean

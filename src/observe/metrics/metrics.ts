@@ -75,6 +75,7 @@ export type Metrics = {
 type Bounds = {
   /** Distinct values of one label, in all metrics together. */
   max_values: number
+  /** Series of one metric. */
   max_series: number
 }
 

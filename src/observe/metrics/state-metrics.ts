@@ -12,6 +12,7 @@ import type { MetricDefinition, Metrics, Sample } from './metrics.ts'
 /** What is read. Each function returns what is known now. */
 export type ObservedState = {
   version: string
+  /** The engine of the database. */
   engine: string
   router: Pick<Router, 'states'>
   limits: { waiting(): number; budgets(): Iterable<BudgetAccount> }

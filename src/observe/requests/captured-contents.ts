@@ -10,6 +10,7 @@ export type Contents = {
   input: { role: string; parts: ContentsPart[] }[]
   /** By choice. Null: there was no response, or not one that can be recorded; `note` says which. */
   output: { index: number; finish_reason: string | null; parts: ContentsPart[] }[] | null
+  /** Whether something was left out for its size. */
   is_cut: boolean
   note: string | null
 }

@@ -19,6 +19,7 @@ export type LiveItem = {
   number?: number
   /** Among those of other processes, in the store. */
   sequence?: number
+  /** In the audit log. */
   audit?: number
 }
 
@@ -43,6 +44,7 @@ export type Follower = {
   waiting: LiveItem[]
   dropped: number
   isEnded: boolean
+  /** Of what it has read. */
   place: LivePlace
   /** The last row of the store that was given to it; undefined: it reads earlier ones. */
   sequence: number | undefined

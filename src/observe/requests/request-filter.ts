@@ -3,6 +3,7 @@ import { endUserName } from '../../kit/end-user-name.ts'
 import { toNano } from '../../spec/price.ts'
 import type { RequestFilter } from '../../store/requests/request-row.ts'
 
+/** What each condition means. */
 export const REQUEST_CONDITIONS = {
   request_id: 'The id of the request, which clients may repeat.',
   token: 'The id of a token.',

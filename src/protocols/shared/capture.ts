@@ -25,6 +25,7 @@ export type CapturedResponse = {
    * JSON, in latin1. `choice`: the index of its choice, 0 where that is not known.
    */
   texts: { text: string; is_raw: boolean; choice: number }[]
+  /** Of the texts and arguments. */
   characters: number
 }
 

@@ -118,6 +118,7 @@ export function usageOf(raw: unknown): Usage | undefined {
 
 const recordOf = (value: unknown) => (isRecord(value) ? value : undefined)
 
+/** A valid token count. */
 export const count = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? Math.round(value) : undefined
 

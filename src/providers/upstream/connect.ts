@@ -9,6 +9,7 @@ import type { UpstreamRequest } from './upstream-request.ts'
 /** Opens and closes a bare connection; calls back once when it was established, or with why it failed. Call the result to give up. */
 export type Dial = (host: string, port: number, settled: (failure?: unknown) => void) => () => void
 
+/** One scheme, host and port. */
 export type Origin = {
   readonly host: string
   readonly port: number

@@ -26,6 +26,7 @@ export type AlertStore = {
   postpone(alert_id: string, due_ms: number): Promise<void>
   /** After it was delivered, or given up. */
   remove(alert_id: string): Promise<void>
+  /** When the next alert is due. */
   earliest(): Promise<number | null>
 }
 

@@ -17,6 +17,7 @@ export type Override = {
   /** Null: as configured, like `state`. */
   weight: number | null
   state: OverrideState | null
+  /** Who set it. */
   set_by: string
   /** Unix seconds. */
   set_at: number

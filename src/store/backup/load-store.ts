@@ -7,6 +7,7 @@ import type { Database, Write } from '../tables.ts'
 import type { RowBatch, RowSource, Table, Value } from './rows.ts'
 import { tablesOf } from './snapshot.ts'
 
+/** By table. */
 export type RowCounts = Record<string, number>
 
 /** A statement has at most so many values; SQLite takes 32,766, and PostgreSQL 65,535. */

@@ -14,6 +14,7 @@ const MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 export type Manifest = {
   /** Of this archive; readers refuse another one. */
   gatehouse_backup: number
+  /** Of the build that wrote it. */
   version: string
   made_at: string
   engine: string

@@ -14,6 +14,7 @@ export const BATCH_STATUSES = [
 ] as const
 export type BatchStatus = (typeof BATCH_STATUSES)[number]
 
+/** Whose API has created it. */
 export type BatchApi = 'openai' | 'anthropic'
 
 type BatchCallback = { callback_id: string; url: string }
@@ -62,6 +63,7 @@ export type BatchVendorOrder = {
   uploaded?: Json
   /** When it was first sent, in unix milliseconds. */
   sent_ms?: number
+  /** At the vendor. */
   id?: string
   polls?: number
   is_cancelled?: true

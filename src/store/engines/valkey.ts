@@ -76,6 +76,7 @@ type Pending = { deadline: number; size: number; fail(error: ValkeyError): void 
 type Line = { connection: ValkeyConnection; pending: Set<Pending>; characters: number }
 
 export function createValkey({ connect, prefix, timeout_ms, clock, log, random = Math.random }: ValkeyParts): Valkey {
+  /** The open connection. */
   let line: Line | undefined
   let timeouts = 0
   let retry_ms = FIRST_RETRY_MILLISECONDS

@@ -99,6 +99,7 @@ export async function reverseTask(write: Write, task_id: string): Promise<boolea
   return rows.length > 0
 }
 
+/** In the order of the columns. */
 function valuesOf(entries: readonly LedgerEntry[]): unknown[] {
   const values: unknown[] = []
   for (const entry of entries) {

@@ -24,6 +24,7 @@ export type LedgerEntry = {
   end_user: string | null
   /** Empty in entries of versions that did not record it. */
   family: CallFamily | ''
+  /** The full public id. */
   model: string
   /** Empty where no provider was called. */
   provider: string

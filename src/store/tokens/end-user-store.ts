@@ -12,6 +12,7 @@ export type EndUserRows = {
   tasks: number
 }
 
+/** What an erasure leaves. */
 export type EndUserRest = {
   /** Tasks that have not ended: a provider may work on them. */
   unfinished_tasks: number

@@ -2,12 +2,14 @@
 
 /** What a process wants of one limit. */
 export type LeaseWish = {
+  /** Names the limit among all. */
   counter: string
   limit: number
   /** 0: counted while it is open. */
   window_ms: number
   /** What this process has in its window: what it holds at least. */
   total: number
+  /** How much it wants to hold. */
   requested: number
   /** The parts of its window, by after how long they leave it. */
   parts: readonly (readonly [leaves_in_ms: number, amount: number])[]

@@ -113,6 +113,7 @@ async function grant(rows: Write, { process_id, wishes, now_ms, inside }: Granti
   return granted.map(({ lease }) => lease)
 }
 
+/** In the order of the columns. */
 function addValues(
   values: unknown[],
   process_id: string,

@@ -8,6 +8,7 @@ import { createGlyphCheck, legibleText } from './legible.ts'
 import { drawStill } from './picture.ts'
 
 export type ImagePlan = {
+  /** Determines the colours. */
   seed: string
   text: string
   width: number

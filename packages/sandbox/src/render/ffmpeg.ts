@@ -11,6 +11,7 @@ type Ffmpeg = {
   add(pixels: Uint8Array): Promise<void>
   /** Resolves when the file is complete. */
   finish(): Promise<void>
+  /** Ends it without a file. */
   kill(): void
 }
 

@@ -41,6 +41,7 @@ export type RenderWorkers = {
 export type RenderWorkersParts = {
   /** For timeouts of real processes. */
   clock?: Clock
+  /** The maximum number of processes. */
   size?: number
   command?: string[]
   /** Whether to use the ffmpeg of the machine, if there is one. */

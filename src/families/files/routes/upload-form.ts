@@ -25,6 +25,7 @@ export type UploadParts = {
 }
 
 export type UploadFields = Pick<NewFile, 'purpose'> & {
+  /** Of the file, by its purpose. */
   max_bytes: number
   /** Undefined: as the purpose is configured. */
   keep_seconds?: number

@@ -20,6 +20,7 @@ import type { TaskTraces } from '../task-traces.ts'
 
 export type TaskSettings = {
   deadline_minutes: number
+  /** How long copying a finished file is retried. */
   copy_deadline_minutes: number
   poll_seconds: number
   slow_poll_seconds: number

@@ -247,6 +247,7 @@ async function assignTarget(claimed: ClaimedTask, { target, ...rest }: Assignmen
   })
 }
 
+/** Whether it was accepted is unknown. */
 async function inDoubt(claimed: ClaimedTask, provider: TaskProvider, error: GatewayError): Promise<void> {
   const { task, log } = claimed
   if (claimed.stopping()) throw error // the row holds what is known: it was sent, and no response was stored

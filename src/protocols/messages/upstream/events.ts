@@ -12,6 +12,7 @@ type Open = {
   call: number
   hasContent: boolean
   input: unknown
+  /** For reasoning. */
   signature: string
   /** For text: its start in the whole text of the response. */
   start: number

@@ -133,6 +133,7 @@ export type ItemEventParts = {
 }
 
 export type ItemEvents = ItemEventParts & {
+  /** All items so far, in order. */
   output: OutputItem[]
   open<T extends OutputItem>(item: T): Open<T>
   /** The event for a new item. `start` overrides members that are still empty. */

@@ -23,6 +23,7 @@ export type ItemStream = {
   take(delta: Delta, logprobs?: unknown[]): string
   /** The events that close what is open. */
   end(status: 'completed' | 'incomplete'): string
+  /** All items so far, in order. */
   output: OutputItem[]
   mcp: McpItems
   /** The model is called once more: its calls are counted from 0 again. */
