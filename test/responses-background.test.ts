@@ -94,10 +94,12 @@ test('the usage of a background response is recorded for its token', async () =>
   const own = client(here, secret)
   while ((await own.retrieve(id)).status !== 'completed') await new Promise((resolve) => setTimeout(resolve, 5))
   const { token_id } = (await here.gateway.instance.tokens.list()).findLast(({ name }) => name === 'narrow') ?? {}
-  // It is written down some seconds later, or when the gateway is closed.
+  // The gateway that generated it, either of them, writes it down some seconds later, or when it is closed.
   await here.close()
-  const uses = await there.gateway.instance.usage({ limit: 100 })
+  await there.close()
   here = await openHere()
+  there = await openHere()
+  const uses = await there.gateway.instance.usage({ limit: 100 })
   expect(uses.find((use) => use.token_id === token_id)).toMatchObject({
     requests: 1,
     input_tokens: 9,
