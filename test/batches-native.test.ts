@@ -154,6 +154,19 @@ describe('a model with batch: native', () => {
     })
   })
 
+  test.each<[Kind]>([['chatcompat'], ['azure']])(
+    'is created again by %s where it failed for want of room',
+    async (kind) => {
+      await using vendor = startBatchVendor({ create: (count) => (count < 3 ? 'fails' : 'ok') })
+      await using gateway = await start(vendor, kind)
+      const client = openai(gateway)
+      const batch = await endOf(gateway, client, (await createBatch(client, lines(3))).id)
+      expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 3 } })
+      expect(vendor.batches.map(({ status }) => status)).toEqual(['failed', 'failed', 'completed'])
+      expect([...vendor.executed.values()]).toEqual([1, 1, 1])
+    },
+  )
+
   test('has the error of its vendor for each line where that refuses the batch', async () => {
     await using vendor = startBatchVendor({ create: () => 'refused' })
     await using gateway = await start(vendor)

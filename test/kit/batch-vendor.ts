@@ -15,8 +15,8 @@ type VendorBatch = {
 type Behaviour = {
   /** How often a batch is in progress when it is asked for. */
   polls?: number
-  /** What becomes of a creation: `lost`: it is created, and its response is not; `refused` and `full`: 400. */
-  create?: (count: number) => 'ok' | 'lost' | 'refused' | 'full' | 'busy'
+  /** What becomes of a creation: `lost`: it is created, and its response is not; `refused` and `full`: 400; `fails`: it is created, and has no room. */
+  create?: (count: number) => 'ok' | 'lost' | 'refused' | 'full' | 'fails' | 'busy'
   /** What becomes of a line. */
   line?: (text: string) => 'ok' | 'error' | 'expired' | 'missing'
   now?: () => number
@@ -24,6 +24,13 @@ type Behaviour = {
   before?: (request: Request) => Promise<void> | undefined
 }
 
+/** As Azure has it. */
+const NO_ROOM = {
+  code: 'token_limit_exceeded',
+  message: 'The number of enqueued tokens has surpassed the configured limit.',
+  param: null,
+  line: null,
+}
 const USAGE = { input: 10, output: 5 }
 
 export function startBatchVendor({
@@ -67,10 +74,11 @@ export function startBatchVendor({
       mark,
       lines,
       polls: 0,
-      status: 'in_progress',
+      status: outcome === 'fails' ? 'failed' : 'in_progress',
       at: now(),
     }
     batches.push(batch)
+    if (outcome === 'fails') return batch
     for (const one of lines)
       if (line(textOf(one)) !== 'expired') executed.set(textOf(one), (executed.get(textOf(one)) ?? 0) + 1)
     return outcome === 'lost' ? new Response('gone', { status: 500 }) : batch
@@ -90,6 +98,7 @@ export function startBatchVendor({
     created_at: Math.floor(at / 1000),
     output_file_id: status === 'completed' ? `output-${id}` : null,
     error_file_id: status === 'completed' ? `error-${id}` : null,
+    ...(status === 'failed' && { errors: { object: 'list', data: [NO_ROOM] } }),
   })
   const azureView = (batch: VendorBatch) => ({
     ...openAiView(batch),

@@ -21,7 +21,7 @@ type Sent = {
 }
 
 /** OpenAI's code where a model has no room for the tokens of another batch; Azure sends it with status 400. */
-const FULL = '"token_limit_exceeded"'
+export const FULL = 'token_limit_exceeded'
 /** An upload of 256 MB, and a file that the vendor has still to put together. */
 const TRANSFER_SECONDS = 3_600
 /** Of a line of results, which the route of the line limits further. */
@@ -53,7 +53,7 @@ export function createBatchClient({ id, transport, address }: BatchClientParts) 
     if (response.status >= 200 && response.status < 300) return response
     const text = await response.excerpt()
     throw new GatewayError(
-      response.status === 429 || text.includes(FULL) ? 'server_is_overloaded' : 'bad_upstream_response',
+      response.status === 429 || text.includes(`"${FULL}"`) ? 'server_is_overloaded' : 'bad_upstream_response',
       `The upstream "${id}" answered a request for a batch with status ${response.status}${messageIn(text)}`,
       { upstream_status: response.status, ...(NOT_ACCEPTED.includes(response.status) && { accepted: 'no' as const }) },
     )

@@ -23,8 +23,11 @@ type SoughtOrder = Pick<BatchOrder, 'mark'> & {
   until?: number
 }
 
-/** What the vendor says of an order that was created. `problem`: why it has executed none of its lines. */
-export type BatchState = { is: 'running' } | { is: 'ended'; problem?: string }
+/**
+ * What the vendor says of an order that was created. `problem`: why it has executed none of its lines. `is_full`: for want of
+ * room, so that it may be created again; `find` passes over this one.
+ */
+export type BatchState = { is: 'running' } | { is: 'ended'; problem?: string; is_full?: true }
 
 /** What has become of a line; `status` and `body` as of one call. */
 export type VendorResult = { id: string } & (

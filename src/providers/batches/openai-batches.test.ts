@@ -75,6 +75,21 @@ describe('batches in the form of OpenAI', () => {
     expect(await stateAt('https://api.openai.com/v1')).toEqual({ is: 'ended' })
   })
 
+  test('that failed for want of room are full, and nobody looks for them', async () => {
+    const { signal } = new AbortController()
+    const errors = { object: 'list', data: [{ code: 'token_limit_exceeded', message: 'Too many tokens.' }] }
+    const failed = { id: 'batch_2', created_at: 100, input_file_id: 'file-1', errors }
+    const listed = [
+      { ...failed, status: 'Failed' },
+      { id: 'batch_1', created_at: 90, input_file_id: 'file-1', status: 'in_progress' },
+    ]
+    const vendor = batchesAt('https://acme.openai.azure.com/openai/v1', (url) =>
+      JSON.stringify(url.endsWith('batch_2') ? listed[0] : { data: listed, has_more: false }),
+    )
+    expect(await vendor.state('batch_2', signal)).toEqual({ is: 'ended', problem: 'Too many tokens.', is_full: true })
+    expect(await vendor.find({ mark: 'm', uploaded: 'file-1', lines: 1 }, 50, signal)).toEqual({ id: 'batch_1' })
+  })
+
   test('are absent where the list is null, as that of Together is without any', async () => {
     const { signal } = new AbortController()
     const find = (base_url: string) =>

@@ -4,7 +4,7 @@
  */
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { type BatchClientParts, createBatchClient, endsBefore, formOf, pathBelow } from './batch-client.ts'
+import { type BatchClientParts, createBatchClient, endsBefore, FULL, formOf, pathBelow } from './batch-client.ts'
 import type { BatchLine, BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
 
 /** How a vendor differs, each read on 2026-11-28. */
@@ -184,7 +184,7 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
     },
     async find({ mark, uploaded, until = Number.POSITIVE_INFINITY }, since, signal) {
       const isIt = (batch: JsonRecord) =>
-        uploaded === undefined ? markIn(batch) === mark : dialect.input(batch) === uploaded
+        (uploaded === undefined ? markIn(batch) === mark : dialect.input(batch) === uploaded) && !isFull(batch)
       let isHidden = false
       for await (const page of listed(signal)) {
         const found = page.find(isIt)
@@ -197,11 +197,15 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
     },
     async state(id, signal): Promise<BatchState> {
       const batch = await one(id, signal)
-      const status = textIn(batch.status).toLowerCase()
+      textIn(batch.status)
+      const status = statusOf(batch)
       if (!ENDED.includes(status)) return { is: 'running' }
       const isEmpty = !batch[names.output] && !batch[names.error]
       const hasNone = FAILED.includes(status) && (isEmpty || dialect.is_processed)
-      return { is: 'ended', ...(hasNone && { problem: problemIn(batch) }) }
+      return {
+        is: 'ended',
+        ...(hasNone && { problem: problemIn(batch).message, ...(isFull(batch) && { is_full: true as const }) }),
+      }
     },
     async cancel(id, signal) {
       await client.send({ method: 'POST', path: `${batches}/${encodeURIComponent(id)}/cancel`, signal })
@@ -220,11 +224,17 @@ const createdAt = ({ created_at: at }: JsonRecord): number =>
 
 const markIn = ({ metadata }: JsonRecord): unknown => isRecord(metadata) && metadata.gatehouse_order
 
-function problemIn({ errors, error }: JsonRecord): string {
+function problemIn({ errors, error }: JsonRecord): { code: unknown; message: string } {
   const list = isRecord(errors) ? errors.data : errors
-  const first = Array.isArray(list) ? list.find(isRecord) : undefined
-  return typeof first?.message === 'string' ? first.message : typeof error === 'string' ? error : 'The batch failed.'
+  const { code, message = error } = (Array.isArray(list) ? list.find(isRecord) : undefined) ?? {}
+  return { code, message: typeof message === 'string' ? message : 'The batch failed.' }
 }
+
+/** OpenAI and Azure count the tokens of a batch once they have created it, and fail it where others have the room. */
+const isFull = (batch: JsonRecord): boolean => statusOf(batch) === 'failed' && problemIn(batch).code === FULL
+
+/** Azure capitalizes some. */
+const statusOf = ({ status }: JsonRecord): string => String(status).toLowerCase()
 
 const NOT_EXECUTED: Record<string, 'expired' | 'canceled'> = { batch_expired: 'expired', batch_cancelled: 'canceled' }
 

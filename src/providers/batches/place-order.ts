@@ -9,7 +9,7 @@ type PlacedOrder = BatchOrder & {
   stage: 'stored' | 'marked' | 'uploaded' | 'sent' | 'created'
   uploaded?: Json
   sent_ms?: number
-  id?: string
+  id?: string | undefined
   polls?: number
   is_cancelled?: true
   is_sought?: true
@@ -45,6 +45,8 @@ type Placed =
 const FIRST_POLL_MILLISECONDS = 15_000
 const LONGEST_POLL_MILLISECONDS = 300_000
 const PAUSE_MILLISECONDS = 60_000
+/** After a refusal for want of room, which other orders that end make. */
+const FULL_MILLISECONDS = 300_000
 /** How far the clock of a vendor may differ. */
 const SKEW_MILLISECONDS = 60_000
 /** So long a list of a vendor may lack a batch that it has created. */
@@ -75,6 +77,8 @@ export async function placeOrder(order: PlacedOrder, placing: Placing): Promise<
     await save({ stage: 'uploaded', uploaded })
   }
   if (order.stage === 'uploaded') {
+    const wait_ms = (order.sent_ms ?? Number.NEGATIVE_INFINITY) + FULL_MILLISECONDS - clock.now()
+    if (wait_ms > 0) return { is: 'later', wait_ms }
     await save({ stage: 'sent', sent_ms: clock.now() })
     crashHook('batch: order sent')
     try {
@@ -110,7 +114,8 @@ async function seek(order: PlacedOrder, { vendor, save, restored, onAbsent, cloc
   return 'known'
 }
 
-async function poll(order: PlacedOrder, { vendor, save, isOver, crashHook, warn, signal }: Placing): Promise<Placed> {
+async function poll(order: PlacedOrder, placing: Placing): Promise<Placed> {
+  const { vendor, save, isOver, crashHook, warn, clock, signal } = placing
   const { id = '', polls = 0 } = order
   if (isOver && !order.is_cancelled) {
     // It may have ended meanwhile, which its state tells.
@@ -121,6 +126,11 @@ async function poll(order: PlacedOrder, { vendor, save, isOver, crashHook, warn,
   }
   const state = polls === 0 && !isOver ? { is: 'running' as const } : await vendor.state(id, signal)
   crashHook('batch: order polled')
+  if (state.is === 'ended' && state.is_full && !isOver && !order.is_adopted) {
+    warn('batch has no room at its provider', state.problem ?? '')
+    await save({ stage: 'uploaded', sent_ms: clock.now(), id: undefined, polls: 0 })
+    return { is: 'later', wait_ms: FULL_MILLISECONDS }
+  }
   if (state.is === 'ended') return state
   await save({ polls: polls + 1 })
   const wait_ms = Math.min(FIRST_POLL_MILLISECONDS * 1.5 ** Math.min(polls, 20), LONGEST_POLL_MILLISECONDS)

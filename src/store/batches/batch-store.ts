@@ -64,7 +64,7 @@ export type BatchVendorOrder = {
   /** When it was first sent, in unix milliseconds. */
   sent_ms?: number
   /** At the vendor. */
-  id?: string
+  id?: string | undefined
   polls?: number
   is_cancelled?: true
   /** The vendor was asked whether an installation that was restored had created it, which it had where it `is_adopted`. */
