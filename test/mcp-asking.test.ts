@@ -191,13 +191,23 @@ describe('a guard of answers', () => {
     await within(client, async ({ notify, _meta: { progressToken } = {} }) => {
       const messages = ['one', SECRET, 'two']
       for (const [at, message] of messages.entries()) {
-        // The last of a total is always passed on, however soon it follows.
         const params = { progressToken: progressToken as number, progress: at + 1, total: at + 1, message }
         await notify({ method: 'notifications/progress', params })
       }
     })
     expect(seen).toEqual([{ message: 'one' }, { message: undefined }, { message: 'two' }])
     expect(gateway.logged()).toContain('"guards":"g output blocked"')
+  })
+
+  it('passes on the progress of a second at once, and none of a flood', async () => {
+    const client = await start({})
+    await within(client, async ({ notify, _meta: { progressToken } = {} }) => {
+      for (let progress = 1; progress <= 200; progress++) {
+        const params = { progressToken: progressToken as number, progress, total: 100, message: String(progress) }
+        await notify({ method: 'notifications/progress', params })
+      }
+    })
+    expect(seen).toEqual(Array.from({ length: 50 }, (_, at) => ({ message: String(at + 1) })))
   })
 
   it('does not read media', async () => {

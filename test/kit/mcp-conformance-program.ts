@@ -96,7 +96,6 @@ server.setRequestHandler('tools/call', async ({ params: { name, arguments: given
     const progressToken = mcpReq._meta?.progressToken ?? 0
     for (const progress of [0, 50, 100]) {
       await mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress, total: 100 } })
-      // The gateway passes at most one in 20 ms.
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     return { content: [text(String(progressToken))] }

@@ -1,6 +1,7 @@
 /** Answers calls of tools: by the connection of all clients, or by one through which a server may ask the client. */
 import { ProtocolError, type Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Pipeline } from '../../calls/pipeline.ts'
+import type { Clock } from '../../kit/clock.ts'
 import { canonicalJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { type McpOffer, McpRefusal, type McpUpstream, type Progress } from '../../providers/mcp/upstream.ts'
@@ -25,6 +26,7 @@ type ToolCallParts = {
   /** Undefined: a repeated request may reach another process. */
   rounds: Rounds | undefined
   server: Server
+  clock: Clock
   scope: string | undefined
   placeOf(name: string, caller: Caller): { upstream: McpUpstream; own: string }
   /** As the client knows its addresses. */
@@ -33,7 +35,17 @@ type ToolCallParts = {
 
 type ToolCall = { upstream: McpUpstream; own: string; name: string; given: Message }
 
-export function createToolCalls({ server, scope, servers, lists, pipeline, rounds, placeOf, result }: ToolCallParts) {
+export function createToolCalls({
+  server,
+  clock,
+  scope,
+  servers,
+  lists,
+  pipeline,
+  rounds,
+  placeOf,
+  result,
+}: ToolCallParts) {
   const capabilities = () => capabilitiesOf(server.getClientCapabilities())
   const connections = createOwnConnections(capabilities)
 
@@ -66,7 +78,7 @@ export function createToolCalls({ server, scope, servers, lists, pipeline, round
       name: own,
       method: 'tools/call' as const,
       params: { name: own, arguments: given, ...metaFor(upstream, caller) },
-      onProgress: progressTo(channel),
+      onProgress: progressTo(channel, clock),
       notices,
     }
     const { answer } = await pipeline.run(serverFamily, call, sent).catch((thrown) => {
@@ -121,20 +133,22 @@ const unapproved = (server: string, tool: string) =>
     `The tool is off: it is new, or the server has changed it since it was approved. An operator can run: gatehouse mcp approve ${server}/${tool.slice(0, 200)}`,
   )
 
-/** More often nobody can read it, and a server could fill the memory with it. */
+/** Without a limit a server could fill the memory. Those of some seconds may come at once, where the machine is busy. */
 const PROGRESS_MILLISECONDS = 20
+const PROGRESS_AT_ONCE = 50
 
 /** Undefined: the client wants none. */
-function progressTo(channel: ClientChannel): ((progress: Progress) => void) | undefined {
+function progressTo(channel: ClientChannel, clock: Clock): ((progress: Progress) => void) | undefined {
   if (channel.context.mcpReq._meta?.progressToken === undefined) return undefined
-  let sentAt = Number.NEGATIVE_INFINITY
+  /** When the last one had been sent if they came evenly. */
+  let evenAt = Number.NEGATIVE_INFINITY
   return ({ progress, total, message }) => {
     const { _meta, notify } = channel.context.mcpReq
     const progressToken = _meta?.progressToken
-    const isEnd = total !== undefined && progress >= total
-    const now = performance.now()
-    if (progressToken === undefined || (!isEnd && now - sentAt < PROGRESS_MILLISECONDS)) return
-    sentAt = now
+    const now = clock.steady()
+    const nextAt = Math.max(now, evenAt + PROGRESS_MILLISECONDS)
+    if (progressToken === undefined || nextAt >= now + PROGRESS_AT_ONCE * PROGRESS_MILLISECONDS) return
+    evenAt = nextAt
     const params = { progressToken, progress, ...(total !== undefined && { total }), ...(message && { message }) }
     notify({ method: 'notifications/progress', params }).catch(() => {})
   }
