@@ -32,6 +32,15 @@ const call = async (opened: McpClient, name: string) => {
   return { text: content[0]?.text ?? '', isError }
 }
 
+async function progressOf(opened: McpClient, name: string): Promise<number[]> {
+  const seen: number[] = []
+  await opened.callTool(
+    { name: `p__${name}`, arguments: {} },
+    { onprogress: ({ progress }) => void seen.push(progress) },
+  )
+  return seen
+}
+
 async function untilDead(id: number): Promise<void> {
   const isAlive = () => {
     try {
@@ -71,6 +80,10 @@ describe('a program', () => {
     await call(await open(program), 'process')
     expect(gateway?.logged()).toContain('started with [redacted]')
     expect(gateway?.logged()).not.toContain('a-secret-of-the-program')
+  })
+
+  it('reports progress together with the result', async () => {
+    expect(await progressOf(await open(program), 'at_once')).toEqual([1])
   })
 
   it('that dies ends the call at once, and is started again for the next one', async () => {
@@ -160,6 +173,11 @@ describe('a server of HTTP+SSE', () => {
   it('is listed and called', async () => {
     const opened = await open({ sse: server.url })
     expect(await call(opened, 'act')).toEqual({ text: 'done', isError: false })
+  })
+
+  it('reports progress together with the result', async () => {
+    server.progress = [1, 2]
+    expect(await progressOf(await open({ sse: server.url }), 'act')).toEqual([1, 2])
   })
 
   it('that hangs ends the call after call_seconds', async () => {

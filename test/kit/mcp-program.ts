@@ -9,6 +9,7 @@ const NAMES = [
   'die',
   'flood',
   'large',
+  'at_once',
   'ask',
   'sample',
   'log',
@@ -54,6 +55,14 @@ server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq }) 
   if (name === 'environment') return say(JSON.stringify(process.env))
   if (name === 'process') return say(String(process.pid))
   if (name === 'die') process.exit(3)
+  if (name === 'at_once') {
+    const params = { progressToken: mcpReq._meta?.progressToken, progress: 1 }
+    const messages = [
+      { method: 'notifications/progress', params },
+      { id: mcpReq.id, result: say('done') },
+    ]
+    process.stdout.write(messages.map((one) => `${JSON.stringify({ jsonrpc: '2.0', ...one })}\n`).join(''))
+  }
   if (name === 'large') return say('x'.repeat(2_000_000))
   if (name === 'flood') {
     for (;;) {

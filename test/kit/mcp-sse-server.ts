@@ -1,11 +1,17 @@
 /** An MCP server of the transport before Streamable HTTP: a stream of events, and a second address for messages. */
 
-type Message = { id?: number; method: string; params?: { protocolVersion?: string } }
+type Message = {
+  id?: number
+  method: string
+  params?: { protocolVersion?: string; _meta?: { progressToken?: number } }
+}
 
 export type SseServer = {
   url: string
   /** Answers calls of its tool `act`; undefined: not at all. */
   answer: (() => object) | undefined
+  /** What it reports together with its answers. */
+  progress: number[]
   /** Streams that were opened. */
   opened: number
   /** Ends all open streams. */
@@ -16,8 +22,9 @@ export type SseServer = {
 export function startSseServer(): SseServer {
   const encoder = new TextEncoder()
   const streams = new Set<ReadableStreamDefaultController<Uint8Array>>()
-  const write = (event: string, data: string) => {
-    for (const stream of streams) stream.enqueue(encoder.encode(`event: ${event}\ndata: ${data}\n\n`))
+  const write = (messages: object[]) => {
+    const events = messages.map((one) => `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...one })}\n\n`)
+    for (const stream of streams) stream.enqueue(encoder.encode(events.join('')))
   }
   const resultOf = ({ method, params }: Message): object | undefined => {
     if (method === 'initialize') {
@@ -47,13 +54,19 @@ export function startSseServer(): SseServer {
       }
       const message = (await request.json()) as Message
       const result = message.id === undefined ? undefined : resultOf(message)
-      if (result) write('message', JSON.stringify({ jsonrpc: '2.0', id: message.id, result }))
+      const { progressToken } = message.params?._meta ?? {}
+      const reports = server.progress.map((progress) => ({
+        method: 'notifications/progress',
+        params: { progressToken, progress },
+      }))
+      if (result) write([...(progressToken === undefined ? [] : reports), { id: message.id, result }])
       return new Response(null, { status: 202 })
     },
   })
   const server: SseServer = {
     url: `http://127.0.0.1:${http.port}/sse`,
     answer: () => ({ content: [{ type: 'text', text: 'done' }] }),
+    progress: [],
     opened: 0,
     cut() {
       for (const stream of streams) stream.close()

@@ -125,7 +125,7 @@ async function transportTo(parts: ConnectParts): Promise<McpTransport> {
   const made: McpTransport =
     config.sse === undefined
       ? new StreamableHTTPClientTransport(new URL(config.url ?? ''), { fetch })
-      : new SSEClientTransport(new URL(config.sse), { fetch })
+      : inOrder(new SSEClientTransport(new URL(config.sse), { fetch }))
   return made
 
   /** Without a result the request would wait until its timeout: the SDK reports the end of a stream to nobody. */
@@ -177,7 +177,7 @@ async function program(config: McpServerConfig, parts: ConnectParts): Promise<Mc
     if (lines === 1 && why !== undefined) parts.onRefused?.(why)
     log.info('mcp program wrote', { server: name, text: text.slice(0, MAX_LINE_CHARACTERS).trim() })
   })
-  return withoutSecrets(child, transport.scrub)
+  return inOrder(child, transport.scrub)
 }
 
 async function startOf(config: McpServerConfig, { name, programs }: ConnectParts) {
@@ -211,18 +211,25 @@ function endGroup(child: StdioClientTransport): void {
   })
 }
 
-/** A program may answer with what it was given. */
-function withoutSecrets(transport: McpTransport, scrub: (text: string) => string): McpTransport {
+/** Of several messages that came together, the SDK would handle a result first, and then know no call of its progress. */
+function inOrder<One extends McpTransport>(transport: One, clean = (text: string) => text): One {
   let receive: McpTransport['onmessage']
   Object.defineProperty(transport, 'onmessage', {
     get: () => receive,
     set(next: McpTransport['onmessage']) {
-      receive = next && ((message, extra) => next(scrubbed(message, scrub), extra))
+      receive =
+        next &&
+        ((message, extra) => {
+          const one = scrubbed(message, clean)
+          if ('method' in one) next(one, extra)
+          else queueMicrotask(() => next(one, extra))
+        })
     },
   })
   return transport
 }
 
+/** A program may answer with what it was given. */
 function scrubbed<Message>(message: Message, scrub: (text: string) => string): Message {
   const text = JSON.stringify(message)
   const clean = scrub(text)
