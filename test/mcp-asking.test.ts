@@ -140,6 +140,8 @@ const ANSWERED: [string, (text: string) => object][] = [
     (text) => ({ ...sample, content: [{ type: 'tool_use', id: 'a', name: 'a', input: { note: text } }] }),
   ],
   ['a field of an elicitation', (text) => ({ action: 'accept', content: { note: text } })],
+  ['a member that answers do not have', (text) => ({ action: 'accept', content: {}, mode: text })],
+  ['one of a sampling that only questions have', (text) => ({ ...sample, includeContext: text })],
   ['a field beside one that is called type', (text) => ({ action: 'accept', content: { type: 'text', role: text } })],
 ]
 

@@ -4,7 +4,7 @@ import { type GuardedText, jsonAt, textAt } from '../../calls/guards/content.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { Progress } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { askedTexts, logTexts } from './message-texts.ts'
+import { answerTexts, logTexts, questionTexts } from './message-texts.ts'
 
 type Guarded = Pick<Call, 'guards'>
 type Message = Record<string, unknown>
@@ -75,12 +75,12 @@ export async function askThroughGuards(
   { method, params, calls }: Asked,
   ask: () => Promise<Message>,
 ): Promise<Message> {
-  if (!(await passesOutput(calls, askedTexts(method, params)))) throw blocked('the request to the client')
+  if (!(await passesOutput(calls, questionTexts(method, params)))) throw blocked('the request to the client')
   const answer = await ask().catch(async (thrown) => {
     // The client may have written it.
     if (isRecord(thrown)) await assertInput(calls, [...textAt(thrown, 'message'), ...jsonAt(thrown, 'data')])
     throw thrown
   })
-  await assertInput(calls, askedTexts(method, answer))
+  await assertInput(calls, answerTexts(method, answer))
   return answer
 }

@@ -43,18 +43,18 @@ const memberTexts = (holder: Message, but: readonly string[]): GuardedText[] =>
 /** Words of the protocol are no texts: the SDK has checked them. */
 export const logTexts = (log: Message): GuardedText[] => memberTexts(log, ['level'])
 
-/** Of a request of a server to the client, or of what the client answers. */
-export const askedTexts = (method: string, message: Message): GuardedText[] =>
-  method === 'elicitation/create' ? memberTexts(message, ['mode', 'action']) : sampledTexts(message)
+/** Of a request of a server to the client. */
+export const questionTexts = (method: string, params: Message): GuardedText[] =>
+  method === 'elicitation/create'
+    ? memberTexts(params, ['mode'])
+    : [...memberTexts(params, ['messages', 'includeContext']), ...[params.messages].flat().flatMap(turnTexts)]
 
-function sampledTexts(message: Message): GuardedText[] {
-  const turns = [message, message.messages].flat().filter(isRecord)
-  return [
-    ...memberTexts(message, ['messages', 'content', 'role', 'includeContext']),
-    ...turns.flatMap(partTexts),
-    ...turns.slice(1).flatMap((turn) => memberTexts(turn, ['content', 'role'])),
-  ]
-}
+/** Of what the client answers. */
+export const answerTexts = (method: string, answer: Message): GuardedText[] =>
+  method === 'elicitation/create' ? memberTexts(answer, ['action']) : turnTexts(answer)
+
+const turnTexts = (turn: unknown): GuardedText[] =>
+  isRecord(turn) ? [...partTexts(turn), ...memberTexts(turn, ['content', 'role'])] : []
 
 /** Of the content of a message, or of the result of a tool in it. */
 const partTexts = ({ content }: Message): GuardedText[] =>
