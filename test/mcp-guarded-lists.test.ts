@@ -218,6 +218,41 @@ describe.each([BEFORE, CURRENT] as const)('a tool that a list leaves out, protoc
   })
 })
 
+describe.each([BEFORE, CURRENT] as const)('a prompt or resource that a list leaves out, protocol %s', (version) => {
+  it.each([BLOCK, REPLACE])('for a guard is as unknown as one that there is not (%#)', async (guard) => {
+    vendor.capabilities = { ...vendor.capabilities, completions: {} }
+    const text = guard === REPLACE ? { name: SECRET } : { name: 'x', description: SECRET }
+    const { name } = text
+    offer('prompts/list', text, OTHER)
+    offer('resources/list', { uri: `test://${name}`, ...text }, OTHER)
+    offer('resources/templates/list', { uriTemplate: `test://${name}/{id}`, ...text }, OTHER)
+    await using client = await start({ guards: { g: guard }, version })
+    const unknown = (what: string, named: string) => ({
+      code: -32602,
+      message: `There is no ${what} ${JSON.stringify(named)} for this token.`,
+    })
+    const [prompt, uri, template] = [`v__${name}`, `v+test://${name}`, `v+test://${name}/{id}`]
+    const argument = { name: 'id', value: '' }
+    await expect(client.getPrompt({ name: prompt })).rejects.toMatchObject(unknown('prompt', prompt))
+    await expect(client.readResource({ uri })).rejects.toMatchObject(unknown('resource', uri))
+    const complete = (ref: Parameters<typeof client.complete>[0]['ref']) => client.complete({ ref, argument })
+    await expect(complete({ type: 'ref/prompt', name: prompt })).rejects.toMatchObject(unknown('prompt', prompt))
+    await expect(complete({ type: 'ref/resource', uri: template })).rejects.toMatchObject(unknown('resource', template))
+    if (version === BEFORE) {
+      await expect(client.subscribeResource({ uri })).rejects.toMatchObject(unknown('resource', uri))
+      await client.subscribeResource({ uri: 'v+test://other' })
+    } else {
+      const stream = await client.listen({ resourceSubscriptions: [uri, 'v+test://other'] })
+      expect(stream.honoredFilter.resourceSubscriptions).toEqual(['v+test://other'])
+    }
+    expect(vendor.asked).toEqual([])
+    await client.getPrompt({ name: 'v__other' })
+    for (const own of ['other', 'in-no-list']) await client.readResource({ uri: `v+test://${own}` })
+    await complete({ type: 'ref/resource', uri: 'v+test://other/{id}' })
+    expect(vendor.asked).toHaveLength(4)
+  })
+})
+
 describe('a guard that asks a service', () => {
   let service: ReturnType<typeof Bun.serve>
   let asked: string[][]
@@ -328,8 +363,14 @@ describe.each([BEFORE, CURRENT] as const)('the address of a changed resource, pr
 
   it('is that of the subscription where a guard would ask', async () => {
     const url = 'http://127.0.0.1:9/'
-    expect(await announced({ kind: 'webhook', when: { models: ['mcp/p/resources/*'] }, on: ['output'], url })).toBe(
-      'p+test://a',
-    )
+    expect(
+      await announced({
+        kind: 'webhook',
+        when: { models: ['mcp/p/resources/*'] },
+        on: ['output'],
+        on_error: 'open',
+        url,
+      }),
+    ).toBe('p+test://a')
   })
 })

@@ -5,7 +5,7 @@ import { DEFAULT_MCP } from '../src/config/config.ts'
 import type { GuardConfig } from '../src/config/schema/guard-schema.ts'
 import { startGateway, type TestGateway } from './kit/gateway.ts'
 import { BEFORE, CURRENT, type McpClient, mcpClient } from './kit/mcp.ts'
-import { type AskingServer, startAskingServer } from './kit/mcp-asking-server.ts'
+import { type AskingServer, contentsOf, promptOf, startAskingServer } from './kit/mcp-asking-server.ts'
 import { type McpVendor, say, startMcpVendor } from './kit/mcp-vendor.ts'
 
 type Asking = ServerContext['mcpReq']
@@ -151,6 +151,21 @@ describe.each([CURRENT, BEFORE] as const)('a client of %s', (version) => {
     const client = await answering(version, sample)
     const { content } = await client.callTool({ name: `${server}__act`, arguments: {} })
     expect(JSON.parse(textOf(content))).toMatchObject(sample)
+  })
+
+  it.each(['old', 'now'])('answers what the server %s asks for a prompt or a resource', async (server) => {
+    vendor.capabilities = { tools: {}, prompts: {}, resources: {} }
+    vendor.prompts = [{ name: 'act' }]
+    vendor.prompt = async (given, asking) => promptOf(await vendor.answer(given, asking.signal, asking))
+    vendor.read = async (asking) => contentsOf(await vendor.answer({}, asking.signal, asking))
+    await start()
+    ask('elicit')
+    const client = await answering(version, accepted)
+    const { messages } = await client.getPrompt({ name: `${server}__act` })
+    expect(messages).toMatchObject([{ content: json(accepted).content[0] }])
+    const { contents } = await client.readResource({ uri: `${server}+test://a` })
+    expect(contents).toMatchObject(json(accepted).content.map(({ text }) => ({ text, uri: `${server}+test://a` })))
+    expect(seen).toHaveLength(2)
   })
 
   it.each(['old', 'now'])('opens an address that the server %s asks for', async (server) => {
@@ -352,6 +367,27 @@ describe('a request of the current protocol', () => {
     expect((await repeat(accepted, {}, { capabilities: {} })).result).toMatchObject(json(accepted))
   })
 
+  it('ends when its token is revoked', async () => {
+    await start()
+    let isCancelled = false
+    old.act = async (asking) => {
+      asking.signal.addEventListener('abort', () => {
+        isCancelled = true
+      })
+      return json(await elicited(asking))
+    }
+    const { secret, token } = await gateway.instance.tokens.issue({ name: 'revoked' })
+    await asked('old', { token: secret })
+    const open = await asked()
+    await gateway.instance.tokens.revoke(token.token_id)
+    for (let ms = 0; !isCancelled && ms < 60_000; ms += 100) {
+      gateway.clock.advance(100)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(isCancelled).toBe(true)
+    expect((await open.repeat(accepted)).result).toMatchObject(json(accepted))
+  })
+
   it('ends when the gateway stops, since no repetition would reach it', async () => {
     await start()
     const cancelled = Promise.withResolvers<void>()
@@ -426,4 +462,8 @@ it('with several workers, where a repetition may reach another one, no client is
   await start({ workers: 2 })
   ask('elicit')
   expect(JSON.stringify(await send({ name: 'old__act' }))).toContain('does not support')
+  expect(gateway.logged()).toContain('no server can ask a client')
+  vendor.answer = () => say('done')
+  expect((await send({ name: 'now__act', requestState: 'x'.repeat(32) })).error).toMatchObject(NOT_WAITING)
+  expect(vendor.calls).toBe(0)
 })

@@ -1,4 +1,6 @@
 /** The providers of a configuration, created without a gateway. */
+
+import { mcpWarnings } from '../config/check/mcp-checks.ts'
 import { ConfigError } from '../config/check/problem.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/load/environment.ts'
@@ -37,7 +39,7 @@ export function checkProviders(config: Config, environment: Environment, create:
       problems.push((error as Error).message)
     }
   }
-  return { problems, warnings }
+  return { problems, warnings: [...warnings, ...mcpWarnings(config)] }
 }
 
 /** Throws ConfigError with what a gateway could not start with. */

@@ -239,7 +239,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     addHeaders: callHeaders({ settings, clock }),
   })
   metering?.watch({ ...accounting, store, router, tasks, batches, app, telemetry, config: () => live })
-  endRevokedCalls = createRevokedCalls({ open: app.requests, isValid: tokens.isValid, settings, log })
+  endRevokedCalls = createRevokedCalls({ open: [app.requests, mcp.waiting], isValid: tokens.isValid, settings, log })
   await valkey?.opened
   // Known before the first request, so that the first read of the revision does not invalidate cached tokens.
   await Promise.all([tokens.start(), control.start(), cache.start(), !parts.is_idle && administration.start()])

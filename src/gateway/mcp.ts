@@ -5,6 +5,7 @@ import type { CallSubscriber } from '../calls/call.ts'
 import { createPipeline, type Pipeline } from '../calls/pipeline.ts'
 import { createPlans } from '../calls/plan.ts'
 import type { Router } from '../calls/routing/router.ts'
+import { mcpWarnings } from '../config/check/mcp-checks.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/load/environment.ts'
 import { createMcpConnections, type McpConnections } from '../families/mcp/connections.ts'
@@ -45,6 +46,7 @@ type Mcp = McpRouteParts['mcp'] & {
   toolServers: ToolServers
   /** Applies the configuration as it is now. */
   apply(): void
+  waiting: McpEndpoint['waiting']
   /** Ends streams of notifications; calls go on. */
   drain(): Promise<void>
   close(options: { deadline_ms: number }): Promise<void>
@@ -63,6 +65,7 @@ export function createMcp(parts: McpParts): Mcp {
   const catalogue = serverCatalogue({ config, revision: models.revision })
   let pipeline: Pipeline | undefined
   let endpoint: Promise<McpEndpoint> | undefined
+  let loaded: McpEndpoint | undefined
 
   function calls(): Pipeline {
     pipeline ??= createPipeline({
@@ -76,7 +79,7 @@ export function createMcp(parts: McpParts): Mcp {
 
   async function load(): Promise<McpEndpoint> {
     const { createEndpoint } = await import('../families/mcp/routes/endpoint.ts')
-    return createEndpoint({
+    loaded = createEndpoint({
       ...parts,
       servers,
       lists,
@@ -85,11 +88,16 @@ export function createMcp(parts: McpParts): Mcp {
       personOf: (caller, server) => servers.personOf(caller, server),
       isAlone: config().server.workers === 1,
     })
+    return loaded
   }
 
   const login = () => (config().mcp.enabled ? config().mcp.oauth : undefined)
+  function apply(): void {
+    servers.apply()
+    for (const warning of mcpWarnings(config())) parts.log.warn(warning)
+  }
   servers.onChange(announce)
-  servers.apply()
+  apply()
 
   return {
     endpoint() {
@@ -100,16 +108,17 @@ export function createMcp(parts: McpParts): Mcp {
     authenticate: createOAuthCallers({ ...parts, settings: login, verify: createAccessTokenVerifier(parts) }),
     login,
     has: (name, caller) => servers.find(name, caller) !== undefined,
-    apply: servers.apply,
+    apply,
     servers,
     connections,
     toolServers: createToolServers({ servers, lists, pipeline: calls, settings: () => config().mcp }),
+    waiting: () => loaded?.waiting() ?? [],
     async drain() {
-      const loaded = await endpoint
+      await endpoint
       loaded?.stop()
     },
     async close(options) {
-      const loaded = await endpoint
+      await endpoint
       await Promise.all([pipeline?.close(options), loaded?.close()])
       await servers.close()
     },

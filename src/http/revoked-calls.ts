@@ -12,7 +12,7 @@ export type OpenRequest = {
 }
 
 type RevokedCallsParts = {
-  open(): Iterable<OpenRequest>
+  open: readonly (() => Iterable<OpenRequest>)[]
   isValid(caller: Caller): boolean | Promise<boolean>
   settings: { end_revoked_calls: boolean }
   log: Log
@@ -23,6 +23,7 @@ const LOOK_UPS = 50
 
 /** The result looks through the open requests. A call during a look causes one more look after it. */
 export function createRevokedCalls({ open, isValid, settings, log }: RevokedCallsParts): () => Promise<void> {
+  const all = () => open.flatMap((some) => [...some()])
   let looking: Promise<void> | undefined
   let isRequested = false
 
@@ -32,7 +33,7 @@ export function createRevokedCalls({ open, isValid, settings, log }: RevokedCall
     const settle = async () => {
       for (const { caller, answer } of asked.splice(0)) if (!(await answer)) invalid.add(caller)
     }
-    for (const caller of callersOf(open())) {
+    for (const caller of callersOf(all())) {
       const answer = isValid(caller)
       if (answer === false) invalid.add(caller)
       if (typeof answer !== 'boolean') asked.push({ caller, answer })
@@ -41,7 +42,7 @@ export function createRevokedCalls({ open, isValid, settings, log }: RevokedCall
     await settle()
     if (invalid.size === 0) return
     // Collected first: ending a request removes it from the open ones.
-    for (const one of [...open()].filter(({ caller }) => invalid.has(caller))) {
+    for (const one of all().filter(({ caller }) => invalid.has(caller))) {
       log.info('call ended: its token is no longer valid', {
         request_id: one.request_id,
         token_id: one.caller.token_id,

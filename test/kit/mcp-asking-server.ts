@@ -1,4 +1,4 @@
-/** An MCP server with sessions on loopback, whose only tool does what a test says: it may ask the client, log and report. */
+/** An MCP server with sessions on loopback, whose tool, prompt and resource do what a test says: ask the client, log, report. */
 import { Server, type ServerContext, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import { say, tool } from './mcp-vendor.ts'
 
@@ -6,14 +6,27 @@ type Act = (mcpReq: ServerContext['mcpReq'], given: Record<string, unknown>, nam
 
 export type AskingServer = { url: string; act: Act; sessions(): number; stop(): Promise<void> }
 
+const URI = 'test://a'
+/** What a tool would say, as a prompt or a resource; a question as it is. */
+export const promptOf = (said: object) =>
+  ('content' in said ? { messages: [{ role: 'user', content: (said.content as object[])[0] }] } : said) as never
+export const contentsOf = (said: object) =>
+  ('content' in said ? { contents: (said.content as object[]).map((one) => ({ ...one, uri: URI })) } : said) as never
+
 export function startAskingServer(): AskingServer {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
   const create = () => {
-    const made = new Server({ name: 'asking', version: '1' }, { capabilities: { tools: {}, logging: {} } })
+    const capabilities = { tools: {}, logging: {}, prompts: {}, resources: {} }
+    const made = new Server({ name: 'asking', version: '1' }, { capabilities })
     made.setRequestHandler('tools/list', () => ({ tools: [tool('act'), tool('other')] }))
     made.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
       return (await server.act(mcpReq, params.arguments ?? {}, params.name)) as never
     })
+    made.setRequestHandler('prompts/list', () => ({ prompts: [{ name: 'act' }] }))
+    made.setRequestHandler('prompts/get', async (_, { mcpReq }) => promptOf(await server.act(mcpReq, {}, 'act')))
+    made.setRequestHandler('resources/list', () => ({ resources: [{ uri: URI, name: 'act' }] }))
+    made.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
+    made.setRequestHandler('resources/read', async (_, { mcpReq }) => contentsOf(await server.act(mcpReq, {}, 'act')))
     return made
   }
   const http = Bun.serve({

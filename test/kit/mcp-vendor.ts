@@ -26,8 +26,8 @@ export type McpVendor = {
   prompts: object[]
   answer: Answer
   /** Where it has the capability of resources, prompts or completions, one of each: `test://a` and `review`. */
-  read: () => object
-  prompt: (given: Record<string, string>) => object
+  read: (mcpReq: ServerContext['mcpReq']) => object | Promise<object>
+  prompt: (given: Record<string, string>, mcpReq: ServerContext['mcpReq']) => object | Promise<object>
   complete: () => object
   /** What was asked of these: methods with their parameters. */
   asked: [string, object][]
@@ -61,16 +61,16 @@ export function startMcpVendor(): McpVendor {
     if (vendor.capabilities.resources) {
       server.setRequestHandler('resources/list', () => ({ resources: vendor.resources }) as never)
       server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: vendor.templates }) as never)
-      server.setRequestHandler('resources/read', ({ params }) => {
+      server.setRequestHandler('resources/read', ({ params }, { mcpReq }) => {
         vendor.asked.push(['resources/read', params])
-        return vendor.read() as never
+        return vendor.read(mcpReq) as never
       })
     }
     if (vendor.capabilities.prompts) {
       server.setRequestHandler('prompts/list', () => ({ prompts: vendor.prompts }) as never)
-      server.setRequestHandler('prompts/get', ({ params }) => {
+      server.setRequestHandler('prompts/get', ({ params }, { mcpReq }) => {
         vendor.asked.push(['prompts/get', params])
-        return vendor.prompt(params.arguments ?? {}) as never
+        return vendor.prompt(params.arguments ?? {}, mcpReq) as never
       })
     }
     if (vendor.capabilities.completions) {

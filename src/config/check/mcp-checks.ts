@@ -1,6 +1,7 @@
 /** Checks of MCP servers that a schema cannot express, and what of them only the file on disk may say. */
 import { isAbsolute } from 'node:path'
 import { isRecord, memberOf } from '../../kit/json.ts'
+import type { Config } from '../config.ts'
 import type { Path } from '../load/read-yaml.ts'
 import { MCP_SERVER_NAME } from '../schema/mcp-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
@@ -11,6 +12,13 @@ type Problem = { path: Path; part: 'key' | 'value'; message: string }
 const NAME = new RegExp(MCP_SERVER_NAME)
 /** A program runs with the rights of the gateway: who may change a configuration by the API may not run one. */
 const PROGRAM = ['command', 'args', 'env', 'sandbox'] as const
+
+/** A repeated request may reach another worker, which does not know the call that has asked. */
+export function mcpWarnings({ mcp, server }: Pick<Config, 'mcp' | 'server'>): string[] {
+  const names = Object.keys(mcp.servers).filter((name) => mcp.servers[name]?.per_session)
+  if (!mcp.enabled || server.workers === 1 || names.length === 0) return []
+  return [`mcp.servers has per_session (${names.join(', ')}), but no server can ask a client: server.workers is not 1`]
+}
 
 export function mcpProblems({ mcp, sandbox, admin }: FileConfig): Problem[] {
   const { issuer } = mcp?.oauth ?? {}

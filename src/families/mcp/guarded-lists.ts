@@ -5,6 +5,7 @@ import { type GuardedText, jsonAt } from '../../calls/guards/content.ts'
 import { asks, type Guard, type GuardResult } from '../../calls/guards/guard.ts'
 import type { GuardPlan, Guards } from '../../calls/guards/guards.ts'
 import type { Clock } from '../../kit/clock.ts'
+import type { McpOffer, McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Caller } from '../../spec/token.ts'
 import { RESOURCES, toolId } from './names.ts'
 
@@ -22,30 +23,38 @@ type Group<Item> = { guards: readonly Guard[]; plan: GuardPlan; entries: Entry<I
 /** A guard that asks gets so much of a list at a time, and is asked so often. */
 const MAX_ASKED_CHARACTERS = 50_000
 const MAX_QUESTIONS = 20
-/** What such a guard has said of a tool that is called. */
+/** What such a guard has said of an entry that is used. */
 const KNOWN_MILLISECONDS = 60_000
 const MAX_KNOWN = 1_000
 /** Changed, they would name nothing: their entry is left out. */
 const NAMES: readonly string[] = ['name', 'uri', 'uriTemplate']
 
+/** Of one entry, within its call. */
+export type EntryCheck = (upstream: Pick<McpUpstream, 'name' | 'offer'>, call: Call) => Promise<void>
+
+export const resourceAt =
+  (address: string) =>
+  ({ resources, templates }: McpOffer) =>
+    resources.find(({ uri }) => uri === address) ?? templates.find(({ uriTemplate }) => uriTemplate === address)
+
 export type GuardedLists = ReturnType<typeof createGuardedLists>
 
 export function createGuardedLists({ guards, clock }: { guards: Pick<Guards, 'planOf'>; clock: Clock }) {
-  /** By token and guards: until when a tool has passed a guard that asks. */
+  /** By token and guards: until when an entry has passed a guard that asks. */
   const asked = new WeakMap<object, Map<string, number>>()
   const planOf = (caller: Caller, server: string, name: string) =>
     guards.planOf(caller, { id: toolId(server, name), guards: [] })
 
   const lists = {
-    /** Whether a list of the caller would have this tool. */
-    async shows(tool: { name: string }, server: string, call: Call): Promise<boolean> {
+    /** Whether a list of the caller would have this entry. `name`: by which guards know it. */
+    async shows(item: object, { server, name }: Record<'server' | 'name', string>, call: Call): Promise<boolean> {
       const { caller, guards: own } = call
       if (!own?.readsAnswer) return true
       const listing = { caller, results: own.results, call: () => call }
-      const check = async () => (await lists.passed([tool], { server, nameOf: ({ name }) => name, listing })).length > 0
+      const check = async () => (await lists.passed([item], { server, nameOf: () => name, listing })).length > 0
       if (!own.asksAboutAnswer) return check()
-      const known = asked.get(tool) ?? new Map<string, number>()
-      asked.set(tool, known)
+      const known = asked.get(item) ?? new Map<string, number>()
+      asked.set(item, known)
       const key = JSON.stringify([caller.token_id, own.fingerprint])
       if (clock.steady() < (known.get(key) ?? 0)) return true
       if (known.size >= MAX_KNOWN) known.clear()
@@ -53,6 +62,15 @@ export function createGuardedLists({ guards, clock }: { guards: Pick<Guards, 'pl
       if (passes) known.set(key, clock.steady() + KNOWN_MILLISECONDS)
       return passes
     },
+
+    /** Throws `missing` where a list of the caller would not have what is found; what is in no list is not checked. */
+    check:
+      (name: string, find: (offer: McpOffer) => object | undefined, missing: Error): EntryCheck =>
+      async (upstream, call) => {
+        if (!call.guards?.readsAnswer) return
+        const item = find(await upstream.offer())
+        if (item && !(await lists.shows(item, { server: upstream.name, name }, call))) throw missing
+      },
 
     /** Those that no guard blocks, changed where one replaces. `items` stay as they are. */
     async passed<Item extends object>(

@@ -3,6 +3,7 @@ import type { Pipeline } from '../../calls/pipeline.ts'
 import { isRecord, memberOf } from '../../kit/json.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import type { Caller } from '../../spec/token.ts'
+import { type GuardedLists, resourceAt } from './guarded-lists.ts'
 import { RESOURCES, splitUri } from './names.ts'
 import type { McpServers } from './servers.ts'
 import { type McpAccess, serverFamily, watchCall } from './tool-calls.ts'
@@ -24,12 +25,13 @@ export function findResource(servers: McpServers, { uri, scope, caller }: Resour
 
 type ListenedParts = {
   servers: McpServers
+  lists: Pick<GuardedLists, 'check'>
   pipeline: Pick<Pipeline, 'run'>
   notify(scope: string | undefined, update: Record<'server' | 'changed' | 'subscribed', string>): void
 }
 type Shared = { count: number; stop: Promise<() => void> }
 
-export function createListenedResources({ servers, pipeline, notify }: ListenedParts) {
+export function createListenedResources({ servers, lists, pipeline, notify }: ListenedParts) {
   /** By scope and address: a change is told to all streams of a scope at once. */
   const known = new Map<string, Shared>()
 
@@ -75,14 +77,15 @@ export function createListenedResources({ servers, pipeline, notify }: ListenedP
         let isOver = false
         const watch = async (own: string) => {
           if (own !== found.own) throw new Error('A guard has changed the address.')
+          await lists.check(RESOURCES, resourceAt(own), new Error('A guard has left it out.'))(found.upstream, call)
           await join(key, found, scope)
           if (isOver) leave(key)
           else keys.push(key)
         }
-        const call = access.callFor(signal)
-        const own = { ...call, request_id: `${call.request_id}-${at + 1}`, is_detached: true as const }
+        const within = access.callFor(signal)
+        const call = { ...within, request_id: `${within.request_id}-${at + 1}`, is_detached: true as const }
         try {
-          await pipeline.run(serverFamily, own, watchCall(found.upstream, found.own, watch))
+          await pipeline.run(serverFamily, call, watchCall(found.upstream, found.own, watch))
           return [uri]
         } catch {
           isOver = true

@@ -135,6 +135,16 @@ export function createRounds(parts: { settings(): McpSettings; clock: Clock }) {
     return inputRequired({ inputRequests: Object.fromEntries(asked) as InputRequests, requestState })
   }
 
+  /** Those that wait for their client. */
+  const open = () =>
+    [...waiting.values()].map((one) => ({
+      ...accessOf(one.context),
+      abort(reason: GatewayError) {
+        leave(one)
+        end(one, reason)
+      },
+    }))
+
   return {
     connections,
     /** `work` makes the call, and asks its client by what it gets. */
@@ -179,19 +189,17 @@ export function createRounds(parts: { settings(): McpSettings; clock: Clock }) {
       }
       return await round(one, context)
     },
+    open,
     /** Those that wait end: no request would reach them. */
     stop() {
       isStopping = true
-      for (const one of [...waiting.values()]) {
-        leave(one)
-        end(one, new GatewayError('shutting_down', 'The gateway is stopping.'))
-      }
+      for (const { abort } of open()) abort(new GatewayError('shutting_down', 'The gateway is stopping.'))
     },
     close: connections.close,
   }
 }
 
-const notWaiting = () =>
+export const notWaiting = () =>
   new ProtocolError(
     INVALID_PARAMS,
     'No call waits for these answers: it has ended, was made with another token, name or arguments, or by another gateway. Call the tool anew.',

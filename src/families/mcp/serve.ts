@@ -9,14 +9,14 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import { connectTool } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
-import { type GuardedLists, type Listing, recordList } from './guarded-lists.ts'
+import { type EntryCheck, type GuardedLists, type Listing, recordList, resourceAt } from './guarded-lists.ts'
 import { findResource, MAX_RESOURCES, type McpResource } from './listened-resources.ts'
 import { joinedName, joinedUri, promptName, RESOURCES, splitName, toolId, withJoinedUris } from './names.ts'
 import type { Rounds } from './rounds.ts'
 import { INVALID_PARAMS, protocolError, unknown } from './rpc-errors.ts'
+import { createServerRequests } from './server-requests.ts'
 import type { McpServers } from './servers.ts'
-import { accessOf, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
-import { createToolCalls } from './tool-requests.ts'
+import { accessOf, checkedServer, metaFor, type ServerCall, serverFamily, watchCall } from './tool-calls.ts'
 
 export type ServeParts = {
   servers: McpServers
@@ -27,6 +27,9 @@ export type ServeParts = {
   clock: Clock
   log: Log
 }
+
+/** `own`: by which its server knows it; `name`: by which guards do. */
+type Named = McpResource & { name: string; check: EntryCheck }
 
 /** How a list of all servers is made. */
 type List<Item> = {
@@ -60,11 +63,11 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
   const result = (upstream: McpUpstream, answer: Record<string, unknown>) =>
     isJoined ? withJoinedUris(upstream.name, answer) : answer
 
-  const tools = createToolCalls({ ...parts, server, scope, placeOf, result })
+  const requests = createServerRequests({ ...parts, server, scope, placeOf, result })
   /** Of a session, by the address that its client knows. */
   const subscriptions = new Map<string, Promise<() => void>>()
   server.onclose = () => {
-    tools.close()
+    requests.close()
     for (const uri of subscriptions.keys()) unsubscribe(uri)
   }
 
@@ -120,26 +123,34 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     return { upstream, own: split.name }
   }
 
-  function resourceOf(uri: string, caller: Caller): McpResource & { name: string } {
+  function resourceOf(uri: string, caller: Caller): Named {
     const found = findResource(servers, { uri, scope, caller })
-    if (!found) throw unknown('resource', uri)
-    return { ...found, name: RESOURCES }
+    const missing = unknown('resource', uri)
+    if (!found) throw missing
+    return { ...found, name: RESOURCES, check: lists.check(RESOURCES, resourceAt(found.own), missing) }
   }
 
-  async function promptOf(name: string, caller: Caller) {
-    const { upstream, own } = placeOf(name, caller)
-    const { prompts } = await offerOf(upstream)
-    const found = { upstream, own, name: promptName(own) }
-    if (prompts.some((prompt) => prompt.name === own) && servers.mayUse(upstream, found.name, caller)) return found
-    throw unknown('prompt', name)
+  async function promptOf(title: string, caller: Caller): Promise<Named> {
+    const { upstream, own } = placeOf(title, caller)
+    const name = promptName(own)
+    const missing = unknown('prompt', title)
+    const find = ({ prompts }: McpOffer) => prompts.find((prompt) => prompt.name === own)
+    if (!find(await offerOf(upstream)) || !servers.mayUse(upstream, name, caller)) throw missing
+    return { upstream, own, name, check: lists.check(name, find, missing) }
   }
 
-  /** One that is no call of a tool. */
-  async function ask(upstream: McpUpstream, context: ServerContext, request: Omit<ServerCall, 'upstream'>) {
+  /** One by which a server asks no client. */
+  async function complete({ upstream, name, check }: Named, params: ServerCall['params'], context: ServerContext) {
     const { caller, callFor } = accessOf(context)
-    const sent = { ...request, upstream, params: { ...request.params, ...metaFor(upstream, caller) } }
-    const run = pipeline.run(serverFamily, callFor(context.mcpReq.signal), sent)
-    return result(upstream, (await run.catch(throwProtocolError)).answer)
+    const call = callFor(context.mcpReq.signal)
+    const sent = {
+      upstream: checkedServer(upstream, () => check(upstream, call)),
+      name,
+      method: 'completion/complete' as const,
+      params: { ...params, ...metaFor(upstream, caller) },
+      is_free: true as const,
+    }
+    return (await pipeline.run(serverFamily, call, sent).catch(throwProtocolError)).answer
   }
 
   server.setRequestHandler('tools/list', async (_, context) => ({
@@ -154,7 +165,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     }),
   }))
 
-  server.setRequestHandler('tools/call', ({ params }, context) => tools.call(params, context) as never)
+  server.setRequestHandler('tools/call', ({ params }, context) => requests.callTool(params, context) as never)
 
   const mayRead = (upstream: McpUpstream, context: ServerContext) =>
     servers.mayUse(upstream, RESOURCES, accessOf(context).caller)
@@ -173,8 +184,9 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     }),
   }))
   server.setRequestHandler('resources/read', ({ params }, context) => {
-    const { upstream, own, name } = resourceOf(params.uri, accessOf(context).caller)
-    return ask(upstream, context, { name, method: 'resources/read', params: { uri: own } }) as never
+    const { own, ...named } = resourceOf(params.uri, accessOf(context).caller)
+    const request = { ...named, method: 'resources/read' as const, params: { uri: own } }
+    return requests.answer(request, context).catch(throwProtocolError) as never
   })
 
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, context) => {
@@ -183,11 +195,13 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     if (subscriptions.size >= MAX_RESOURCES) {
       throw new ProtocolError(INVALID_PARAMS, `A session may subscribe to ${MAX_RESOURCES} resources.`)
     }
-    const { caller } = accessOf(context)
-    const { upstream, own } = resourceOf(uri, caller)
+    const { caller, callFor } = accessOf(context)
+    const { upstream, own, check } = resourceOf(uri, caller)
+    const call = callFor(context.mcpReq.signal)
     const watching = Promise.withResolvers<() => void>()
     subscriptions.set(uri, watching.promise)
-    const watch = (subscribed: string) => {
+    const watch = async (subscribed: string) => {
+      await check(upstream, call)
       const send = async (changed: string) => {
         const address = await lists.changedAddress(caller, { server: upstream.name, changed, subscribed })
         await server.sendResourceUpdated({ uri: uriOf(upstream, address) })
@@ -196,11 +210,7 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
       return watching.promise
     }
     try {
-      await pipeline.run(
-        serverFamily,
-        accessOf(context).callFor(context.mcpReq.signal),
-        watchCall(upstream, own, watch),
-      )
+      await pipeline.run(serverFamily, call, watchCall(upstream, own, watch))
       return {}
     } catch (thrown) {
       watching.reject(thrown) // where nothing was sent
@@ -222,22 +232,22 @@ export function createMcpServer(scope: string | undefined, parts: ServeParts): S
     }),
   }))
   server.setRequestHandler('prompts/get', async ({ params }, context) => {
-    const { upstream, own, name } = await promptOf(params.name, accessOf(context).caller)
-    const request = { name: own, ...(params.arguments && { arguments: params.arguments }) }
-    return (await ask(upstream, context, { name, method: 'prompts/get', params: request })) as never
+    const { own, ...named } = await promptOf(params.name, accessOf(context).caller)
+    const given = { name: own, ...(params.arguments && { arguments: params.arguments }) }
+    const request = { ...named, method: 'prompts/get' as const, params: given }
+    return (await requests.answer(request, context).catch(throwProtocolError)) as never
   })
 
   server.setRequestHandler('completion/complete', async ({ params }, context) => {
     const { caller } = accessOf(context)
     const { ref, argument, context: filled } = params
-    const { upstream, own, name } =
-      ref.type === 'ref/prompt' ? await promptOf(ref.name, caller) : resourceOf(ref.uri, caller)
+    const named = ref.type === 'ref/prompt' ? await promptOf(ref.name, caller) : resourceOf(ref.uri, caller)
+    const { upstream, own } = named
     const { completes } = await offerOf(upstream)
     if (!completes) return { completion: { values: [] } }
     const inner = ref.type === 'ref/prompt' ? { type: ref.type, name: own } : { type: ref.type, uri: own }
     const request = { ref: inner, argument, ...(filled && { context: filled }) }
-    const sent = { name, method: 'completion/complete' as const, params: request, is_free: true as const }
-    return (await ask(upstream, context, sent)) as never
+    return (await complete(named, request, context)) as never
   })
   return server
 }

@@ -83,17 +83,21 @@ export const serverFamily: ServerFamily = {
   },
 }
 
-/** A server whose tools are read within the call, and checked before it is sent: who may not call causes no request. */
+/** A server whose lists are checked within the call, before it is sent: who may not call causes no request. */
 export const checkedServer = (
   upstream: McpUpstream,
-  check: (offer: McpOffer) => Promise<void>,
+  check: (signal: AbortSignal) => Promise<void>,
 ): ServerCall['upstream'] => ({
   name: upstream.name,
   async request(request) {
-    await check(await upstream.offerForCall(request.signal).catch(throwUnsent))
+    await check(request.signal)
     return await upstream.request(request)
   },
 })
+
+/** What a server offers now, where a tool of it is called. */
+export const offerForCall = (upstream: McpUpstream, signal: AbortSignal): Promise<McpOffer> =>
+  upstream.offerForCall(signal).catch(throwUnsent)
 
 /** A call that was not sent is not charged. */
 const throwUnsent = (thrown: unknown): never => {
@@ -166,8 +170,7 @@ export function serverCatalogue({ config, revision }: CatalogueParts): Pick<Cata
 const MAX_MODELS = 10_000
 
 /** The one caller of a request, and its call. */
-export type McpAccess = {
-  caller: Call['caller']
+export type McpAccess = Pick<Call, 'request_id' | 'caller'> & {
   /** Aborted when the client leaves the request. */
   signal: AbortSignal
   /** The call of the request; `signal` ends it. */

@@ -9,7 +9,7 @@ import type { Caller } from '../../spec/token.ts'
 import type { ToolServers } from '../shared/tool-servers.ts'
 import type { GuardedLists } from './guarded-lists.ts'
 import type { McpServers } from './servers.ts'
-import { checkedServer, metaFor, serverFamily } from './tool-calls.ts'
+import { checkedServer, metaFor, offerForCall, serverFamily } from './tool-calls.ts'
 
 type ToolServerParts = {
   servers: McpServers
@@ -59,9 +59,9 @@ export function createToolServers({ servers, lists, pipeline, settings }: ToolSe
             const find = (tools: McpOffer['tools']) => tools.find(({ name }) => name === tool)
             if (!upstream.config?.oauth_user && !find(servers.toolsOf(upstream, await upstream.offer(), caller)))
               throw unknown
-            const checked = checkedServer(upstream, async (offer) => {
-              const found = find(await usable(offer))
-              if (!found || !(await lists.shows(found, upstream.name, call))) throw unknown
+            const checked = checkedServer(upstream, async (signal) => {
+              const found = find(await usable(await offerForCall(upstream, signal)))
+              if (!found || !(await lists.shows(found, { server: upstream.name, name: tool }, call))) throw unknown
             })
             const params = { name: tool, arguments: args, ...metaFor(upstream, caller) }
             const sent = { upstream: checked, name: tool, method: 'tools/call' as const, params }

@@ -10,7 +10,7 @@ import { memberOf } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { createListenedResources } from '../listened-resources.ts'
 import { joinedUri } from '../names.ts'
-import { createRounds } from '../rounds.ts'
+import { createRounds, type Rounds } from '../rounds.ts'
 import { createMcpServer, type ServeParts } from '../serve.ts'
 import type { McpAccess } from '../tool-calls.ts'
 import { createSessions, type Session } from './sessions.ts'
@@ -39,6 +39,8 @@ export type McpEndpoint = {
   handle(call: McpCall): Promise<{ response: Response; ended(): void }>
   /** The lists of a server may have changed. `person`: for that one only. */
   notify(server: string, person?: string): void
+  /** Calls that wait for what their clients answer. */
+  waiting(): ReturnType<Rounds['open']>
   /** Aborted when the gateway stops: streams of notifications end, calls go on. */
   readonly stopping: AbortSignal
   stop(): void
@@ -179,6 +181,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
         handler.notify.resourcesChanged()
       }
     },
+    waiting: () => rounds?.open() ?? [],
     stopping: stopping.signal,
     stop() {
       stopping.abort()

@@ -197,7 +197,7 @@ const BODY_ERRORS: ReadonlySet<ErrorCode> = new Set([
 ])
 
 async function handle(context: Context, { mcp, settings, clock }: McpRouteParts): Promise<Response> {
-  const { request, params, caller } = context
+  const { request, request_id, params, caller } = context
   const { server: scope } = params
   const opening = mcp.endpoint()
   if (!opening) throw new GatewayError('unknown_url', 'MCP is off: mcp.enabled is false.')
@@ -211,7 +211,7 @@ async function handle(context: Context, { mcp, settings, clock }: McpRouteParts)
   const body = request.method === 'POST' ? await readMessage(context, { settings, clock }) : undefined
   const endpoint = await opening
   const callFor = (signal: AbortSignal) => callWithin(context, signal)
-  const access = { caller, signal: context.signal, callFor }
+  const access = { request_id, caller, signal: context.signal, callFor }
   const sent = await endpoint.handle({ request, body, scope, token_id: caller.token_id, access })
   const isEndless = request.method === 'GET' || memberOf(body, 'method') === 'subscriptions/listen'
   return passed({ ...sent, ...(isEndless && { stopping: endpoint.stopping }) }, context, { settings, clock })

@@ -1,5 +1,9 @@
-/** Answers calls of tools: by the connection of all clients, or by one through which a server may ask the client. */
+/**
+ * Answers requests for tools, prompts and resources: by the connection of all clients, or by one through which a server may
+ * ask the client.
+ */
 import { ProtocolError, type Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { Call } from '../../calls/call.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { canonicalJson } from '../../kit/json.ts'
@@ -11,15 +15,16 @@ import { announceConnected, askToConnect, CONNECT } from './ask-to-connect.ts'
 import { NotConnected } from './connections.ts'
 import type { GuardedLists } from './guarded-lists.ts'
 import { createNotices } from './guarded-messages.ts'
+import { toolId } from './names.ts'
 import { askSession, type ClientChannel, capabilitiesOf, createOwnConnections } from './own-connections.ts'
-import type { Rounds } from './rounds.ts'
+import { notWaiting, type Rounds } from './rounds.ts'
 import { INVALID_PARAMS, toolError, unknown } from './rpc-errors.ts'
 import type { McpServers } from './servers.ts'
-import { accessOf, checkedServer, metaFor, serverFamily } from './tool-calls.ts'
+import { accessOf, checkedServer, metaFor, offerForCall, type ServerCall, serverFamily } from './tool-calls.ts'
 
 type Message = Record<string, unknown>
 
-type ToolCallParts = {
+type RequestParts = {
   servers: McpServers
   lists: Pick<GuardedLists, 'shows'>
   pipeline: Pick<Pipeline, 'run'>
@@ -33,19 +38,14 @@ type ToolCallParts = {
   result(upstream: McpUpstream, answer: Message): Message
 }
 
-type ToolCall = { upstream: McpUpstream; own: string; name: string; given: Message }
+type ServerRequest = Pick<ServerCall, 'method' | 'name' | 'params'> & {
+  upstream: McpUpstream
+  /** By the connection that is used, before it is sent: a server may offer something else by each. */
+  check(upstream: McpUpstream, call: Call, signal: AbortSignal): Promise<void>
+}
 
-export function createToolCalls({
-  server,
-  clock,
-  scope,
-  servers,
-  lists,
-  pipeline,
-  rounds,
-  placeOf,
-  result,
-}: ToolCallParts) {
+export function createServerRequests(parts: RequestParts) {
+  const { server, clock, scope, servers, lists, pipeline, rounds, placeOf, result } = parts
   const capabilities = () => capabilitiesOf(server.getClientCapabilities())
   const connections = createOwnConnections(capabilities)
 
@@ -61,23 +61,17 @@ export function createToolCalls({
   const asksByRounds = ({ config }: McpUpstream, { sessionId }: ServerContext): boolean =>
     Boolean(config?.per_session) && sessionId === undefined && Object.keys(capabilities()).length > 0
 
-  async function send({ upstream, own, name, given }: ToolCall, channel: ClientChannel): Promise<Message> {
+  async function send({ upstream, check, ...request }: ServerRequest, channel: ClientChannel): Promise<Message> {
     const { context, signal } = channel
     const { caller, callFor } = accessOf(context)
     const call = callFor(signal)
     const notices = createNotices()
     using connection = connectionOf(upstream, { channel, call, notices })
-    // By the connection that is used: a server may offer something else by each.
-    const checked = checkedServer(connection.upstream, async (offer) => {
-      const tool = offeredOf({ upstream, own, name }, offer, caller)
-      if (!(await lists.shows(tool, upstream.name, call))) throw unknown('tool', name)
-      if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
-    })
+    const used = connection.upstream
     const sent = {
-      upstream: checked,
-      name: own,
-      method: 'tools/call' as const,
-      params: { name: own, arguments: given, ...metaFor(upstream, caller) },
+      ...request,
+      upstream: checkedServer(used, (signal) => check(used, call, signal)),
+      params: { ...request.params, ...metaFor(upstream, caller) },
       onProgress: progressTo(channel, clock),
       notices,
     }
@@ -89,36 +83,63 @@ export function createToolCalls({
     return result(upstream, answer)
   }
 
-  function offeredOf({ upstream, own, name }: Omit<ToolCall, 'given'>, offer: McpOffer, caller: Caller) {
+  /** Of what is to be answered too, where the server asks a client without a session. */
+  async function answer(request: ServerRequest, context: ServerContext): Promise<Message> {
+    const { upstream, method, name, params } = request
+    const of = canonicalJson([scope ?? null, method, toolId(upstream.name, name), params])
+    const owner = { token_id: accessOf(context).caller.token_id, request: sha256(of) }
+    const state = context.mcpReq.requestState()
+    if (context.sessionId === undefined && state !== undefined) {
+      if (!rounds) throw notWaiting()
+      return rounds.resume(state, owner, context)
+    }
+    if (!rounds || !asksByRounds(upstream, context)) return send(request, askSession(context, upstream))
+    const wait_ms = limitsOf(upstream.config ?? {}).call_ms
+    return rounds.begin({ context, owner, wait_ms }, (channel) => send(request, channel))
+  }
+
+  type Tool = { upstream: McpUpstream; own: string; name: string }
+
+  function offeredOf({ upstream, own, name }: Tool, offer: McpOffer, caller: Caller) {
     const tool = servers.toolsOf(upstream, offer, caller).find((one) => one.name === own)
     if (!tool) throw unknown('tool', name)
     return tool
   }
 
-  async function callWithin(tool: ToolCall, context: ServerContext): Promise<Message> {
-    const { upstream, own, name, given } = tool
+  async function callWithin(tool: Tool, given: Message, context: ServerContext): Promise<Message> {
+    const { upstream, own, name } = tool
     const { caller } = accessOf(context)
     // By the connection of all, if there is one: a name that nobody offers is no call.
     if (!upstream.config?.oauth_user) offeredOf(tool, await upstream.offer(), caller)
     else if (own === CONNECT && !(await upstream.offer()).tools.some((one) => one.name === CONNECT))
       return announceConnected(server)
-    const owner = { token_id: caller.token_id, request: sha256(canonicalJson([scope ?? null, name, given])) }
-    const state = context.mcpReq.requestState()
-    if (rounds && context.sessionId === undefined && state !== undefined) return rounds.resume(state, owner, context)
-    if (!rounds || !asksByRounds(upstream, context)) return send(tool, askSession(context, upstream))
-    const wait_ms = limitsOf(upstream.config ?? {}).call_ms
-    return rounds.begin({ context, owner, wait_ms }, (channel) => send(tool, channel))
+    return answer(
+      {
+        upstream,
+        name: own,
+        method: 'tools/call',
+        params: { name: own, arguments: given },
+        async check(used, call, signal) {
+          const offer = await offerForCall(used, signal)
+          const item = offeredOf(tool, offer, caller)
+          if (!(await lists.shows(item, { server: upstream.name, name: own }, call))) throw unknown('tool', name)
+          if (!(await servers.approvedOf(upstream, offer)).has(own)) throw unapproved(upstream.name, own)
+        },
+      },
+      context,
+    )
   }
 
   return {
     close: connections.close,
-    async call(
+    answer,
+    async callTool(
       { name, arguments: given = {} }: { name: string; arguments?: Message | undefined },
       context: ServerContext,
     ) {
       const place = placeOf(name, accessOf(context).caller)
       try {
-        return await callWithin({ ...place, name, given }, context)
+        return await callWithin({ ...place, name }, given, context)
       } catch (thrown) {
         if (thrown instanceof NotConnected) return askToConnect(thrown, server, context)
         return toolError(thrown)
