@@ -19,8 +19,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { BunPlugin } from 'bun'
-import { constants, filesIn, places, ROOT, stageResources, WORKERS } from './packaging/program.ts'
+import { constants, filesIn, pack, places, ROOT, stageResources, WORKERS } from './packaging/program.ts'
 import { thirdPartyLicenses } from './packaging/third-party-licenses.ts'
+import { trimExecutable } from './packaging/trim.ts'
 
 /** The packages that hold the runtime and the drawing library of each target. */
 export const TARGETS: Record<string, { bun: Bun.Build.CompileTarget; runtime: string; canvas: string }> = {
@@ -54,6 +55,9 @@ const CACHE = join(DIST, '.targets')
 const STAGE = join(DIST, '.resources')
 /** Imports all of them. */
 const LIST = '.resources.ts'
+/** The drawing library, packed, and what loads it. */
+const CANVAS = 'canvas.node'
+const NATIVE = join(ROOT, 'scripts/packaging/native.ts')
 /** Where the runtime shows the files that an executable holds. */
 const INSIDE = '/$bunfs/root'
 
@@ -64,15 +68,20 @@ export const hostTarget = (): string => {
 }
 const MUSL_NAMES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
 
-/** `withMaps`: stacks name the places in the sources, for 12 MB. */
+/** `withMaps`: stacks name the places in the sources, for 2 MB. */
 async function build(target: string, name: string, withMaps: boolean): Promise<string> {
   const packages = TARGETS[target]
   if (!packages) throw new Error(`${target}: no such target; there are ${Object.keys(TARGETS).join(', ')}`)
   const outfile = join(DIST, name)
   // The executable has its name inside: two builds are equal only if it is the same.
   const unfinished = join(DIST, `.${process.pid}/${name}`)
+  const canTrim = target.startsWith('linux-')
   const runtime = target === hostTarget() ? process.execPath : join(packageOf(packages.runtime, 'bun'), 'bin/bun')
   const canvas = packageOf(packages.canvas, '@napi-rs/canvas')
+  const { main } = JSON.parse(readFileSync(join(canvas, 'package.json'), 'utf8')) as { main: string }
+  pack(STAGE, CANVAS, readFileSync(join(canvas, main)))
+  const list = filesIn(STAGE).map((file, at) => `export { default as file${at} } from ${JSON.stringify(file)}\n`)
+  writeFileSync(join(DIST, LIST), list.join(''))
   const { success, logs } = await Bun.build({
     root: ROOT,
     entrypoints: ['scripts/packaging/executable.ts', ...WORKERS, `dist/${LIST}`].map((name) => join(ROOT, name)),
@@ -80,15 +89,17 @@ async function build(target: string, name: string, withMaps: boolean): Promise<s
     format: 'esm',
     bytecode: true,
     splitting: true,
-    sourcemap: withMaps ? 'external' : 'none',
+    // They also say what of an executable can be trimmed.
+    sourcemap: withMaps || canTrim ? 'external' : 'none',
     minify: { whitespace: true, syntax: true, identifiers: false },
     naming: { asset: '[dir]/[name].[ext]', entry: '[dir]/[name].[ext]' },
     define: await constants(`${INSIDE}/dist/.resources`),
     plugins: [
       places((worker) => `file://${INSIDE}/${worker.replace(/\.ts$/, '.js')}`),
       asFiles(`${STAGE}/`),
-      drawnBy(packages.canvas, canvas),
+      drawnBy(packages.canvas),
       tables,
+      oneCopy,
     ],
     compile: {
       target: packages.bun,
@@ -101,6 +112,7 @@ async function build(target: string, name: string, withMaps: boolean): Promise<s
     throw: false,
   })
   if (!success) throw new Error(`${target}: ${logs.map(String).join('\n')}`)
+  if (canTrim) trimExecutable(unfinished, withMaps)
   renameSync(unfinished, outfile)
   rmSync(dirname(unfinished), { recursive: true })
   return outfile
@@ -121,13 +133,16 @@ const asFiles = (directory: string): BunPlugin => ({
 })
 
 /** The drawing library asks for the package of each system in turn: only the one of the target is inside. */
-const drawnBy = (name: string, directory: string): BunPlugin => ({
+const drawnBy = (name: string): BunPlugin => ({
   name: 'canvas',
   setup(build) {
-    const { main } = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as { main: string }
     build.onResolve({ filter: /^@napi-rs\/canvas-/ }, ({ path }) =>
-      path === name ? { path: join(directory, main) } : { path, external: true },
+      path === name ? { path, namespace: 'canvas' } : { path, external: true },
     )
+    build.onLoad({ filter: /./, namespace: 'canvas' }, () => ({
+      contents: `module.exports = require(${JSON.stringify(NATIVE)}).loadNative('${CANVAS}')`,
+      loader: 'js',
+    }))
   },
 })
 
@@ -140,6 +155,24 @@ const tables: BunPlugin = {
       const contents = `import { gunzipSync } from 'node:zlib'
         export const ngramsData = JSON.parse(gunzipSync(Buffer.from('${packed}', 'base64')))`
       return { contents, loader: 'js' }
+    })
+  },
+}
+
+/** Packages that npm has installed several times in one version. */
+const oneCopy: BunPlugin = {
+  name: 'one copy',
+  setup(build) {
+    const copies = new Map<string, string>()
+    build.onResolve({ filter: /^(@ai-sdk\/provider|zod)/ }, ({ path, resolveDir }) => {
+      const file = Bun.resolveSync(path, resolveDir)
+      const [, directory = '', name = '', rest = ''] =
+        /^(.*\/node_modules\/(@ai-sdk\/[\w-]+|zod))(\/.*)$/.exec(file) ?? []
+      if (!directory) return undefined
+      const { version } = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
+      const key = `${name} ${version}`
+      if (!copies.has(key)) copies.set(key, directory)
+      return { path: copies.get(key) + rest }
     })
   },
 }
@@ -190,13 +223,11 @@ export const buildForCheckout = (): Promise<string> => withResources(() => build
 async function withResources<Result>(work: () => Promise<Result>): Promise<Result> {
   mkdirSync(DIST, { recursive: true })
   await stageResources(STAGE)
-  const list = filesIn(STAGE).map((file, at) => `export { default as file${at} } from ${JSON.stringify(file)}\n`)
-  await Bun.write(join(DIST, LIST), list.join(''))
   try {
     return await work()
   } finally {
     rmSync(STAGE, { recursive: true })
-    rmSync(join(DIST, LIST))
+    rmSync(join(DIST, LIST), { force: true })
   }
 }
 

@@ -1,11 +1,11 @@
 /**
- * Makes `dist/console`, the web console as the gateway serves it: scripts and one style sheet with hashed names, each
- * compressed too, and the page that loads them.
+ * Makes `dist/console`, the web console as the gateway serves it: scripts and one style sheet with hashed names, and the
+ * page that loads them. All but the smallest are compressed.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants } from 'node:zlib'
 
 const ROOT = join(import.meta.dir, '..')
 const SOURCE = join(ROOT, 'console/src')
@@ -46,7 +46,7 @@ export async function buildConsole(directory = CONSOLE_DIRECTORY): Promise<void>
 
 /** Whether a source of the console is newer than what was built. */
 export function isConsoleStale(directory = CONSOLE_DIRECTORY): boolean {
-  const page = join(directory, 'index.html')
+  const page = join(directory, 'index.html.br')
   if (!existsSync(page)) return true
   const built_at = statSync(page).mtimeMs
   const sources = [...new Bun.Glob('**/*').scanSync({ cwd: SOURCE, absolute: true }), import.meta.path]
@@ -99,11 +99,9 @@ function importsOf(script: string): string[] {
 }
 
 function write(path: string, bytes: Uint8Array): void {
-  writeFileSync(path, bytes)
-  if (bytes.length < MIN_COMPRESSED_BYTES) return
-  writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }))
   const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }
-  writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }))
+  if (bytes.length < MIN_COMPRESSED_BYTES) writeFileSync(path, bytes)
+  else writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }))
 }
 
 const ICON = readFileSync(join(SOURCE, 'icon.svg'), 'utf8')

@@ -57,7 +57,7 @@ function install(lock) {
 function leaveExecutable(started) {
   const made = statSync(join(root, 'dist/gatehouse'), { throwIfNoEntry: false })
   if (!made || made.mtimeMs < started) return false
-  rmSync(join(root, 'node_modules'), { recursive: true, force: true })
+  for (const name of ['node_modules', 'dist/console']) rmSync(join(root, name), { recursive: true, force: true })
   mkdirSync(join(root, 'node_modules'))
   return true
 }

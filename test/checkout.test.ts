@@ -80,6 +80,15 @@ describe('the executable', () => {
     expect(stdout.toString()).toMatch(/^gatehouse \S+ \(commit [0-9a-f]{7,}, 2026-11-24, bun /)
   })
 
+  it('and a clone take at most 200 MB', () => {
+    const clone = join(home, 'clone')
+    const { exitCode } = Bun.spawnSync(['git', 'clone', '--quiet', `file://${ROOT}`, clone])
+    const { stdout } = Bun.spawnSync(['du', '-sck', clone, join(home, 'dist/gatehouse')])
+    const [, kilobytes] = /(\d+)\ttotal/.exec(stdout.toString()) ?? []
+    expect(exitCode).toBe(0)
+    expect(Number(kilobytes) * 1024).toBeLessThan(200_000_000)
+  })
+
   it('answers chat, counts tokens, calls tools, draws the pictures of the sandbox and serves the manual', async () => {
     const child = Bun.spawn([join(home, 'bin/gatehouse'), 'serve', '--port', '0', '--json'], {
       cwd: home,

@@ -1,7 +1,8 @@
 /** Gathers what an executable is made of: the entries of the program, the files that it reads, and how its sources are bundled. */
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { constants as zlib, zstdCompressSync } from 'node:zlib'
 import type { BunPlugin } from 'bun'
 import { fontFiles } from '../../packages/sandbox/src/render/canvas.ts'
 import { readBuild } from '../../src/kit/build-info.ts'
@@ -20,7 +21,7 @@ const PROCESSES = ['packages/sandbox/src/render/renderer.ts', 'src/providers/mcp
 
 const ENCODER = 'packages/sandbox/src/render/aac.ts'
 
-/** The files of dependencies that are read as they are. */
+/** The files of dependencies that are read by src/kit/resources.ts. */
 const vendored = () => [
   resolved('gpt-tokenizer/data/o200k_base.tiktoken'),
   join(dirname(resolved('@scalar/api-reference')), 'browser/standalone.js'),
@@ -33,11 +34,17 @@ const resolved = (name: string) => fileURLToPath(import.meta.resolve(name))
 export async function stageResources(directory: string): Promise<void> {
   if (isConsoleStale()) await buildConsole()
   rmSync(directory, { recursive: true, force: true })
-  mkdirSync(join(directory, 'vendored'), { recursive: true })
+  mkdirSync(join(directory, 'packed'), { recursive: true })
   cpSync(join(ROOT, 'docs/manual'), join(directory, 'manual'), { recursive: true })
   cpSync(CONSOLE_DIRECTORY, join(directory, 'console'), { recursive: true })
-  for (const file of vendored()) cpSync(file, join(directory, 'vendored', basename(file)))
+  for (const file of vendored()) pack(directory, basename(file), readFileSync(file))
 }
+
+/** Higher levels take many times as long for a tenth of the size. */
+const LEVEL = { [zlib.ZSTD_c_compressionLevel]: 9 }
+
+export const pack = (directory: string, name: string, bytes: Uint8Array): void =>
+  writeFileSync(join(directory, 'packed', `${name}.zst`), zstdCompressSync(bytes, { params: LEVEL }))
 
 /** All files below `directory`. */
 export const filesIn = (directory: string): string[] =>

@@ -1,6 +1,8 @@
 /** Finds the files that ship with the gateway and are no code: where they lie in a checkout, or inside of an executable. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { zstdDecompressSync } from 'node:zlib'
 
 /** Set where the program is one file with its runtime: the directory as which the runtime shows what it holds. */
 declare const EXECUTABLE_RESOURCES: string
@@ -16,5 +18,6 @@ export const IS_EXECUTABLE = inside !== undefined
 export const resourceDirectory = (folder: keyof typeof FOLDERS): string =>
   inside ? join(inside, folder) : join(ROOT, FOLDERS[folder])
 
-/** The path of a file of a dependency, by its base name; undefined in a checkout, which has the dependency itself. */
-export const vendoredPath = (name: string): string | undefined => inside && join(inside, 'vendored', name)
+/** A file that an executable holds packed, by its base name; undefined in a checkout, which has what it was made of. */
+export const readPacked = (name: string): Buffer<ArrayBuffer> | undefined =>
+  inside === undefined ? undefined : zstdDecompressSync(readFileSync(join(inside, 'packed', `${name}.zst`)))

@@ -1,6 +1,8 @@
 /** Serves the web console from the files that the build made. Nothing is read before a browser opens it. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliDecompress, gzip } from 'node:zlib'
 import { acceptsCoding } from '../http/compressed-page.ts'
 import type { Context, Route } from '../http/context.ts'
 import { resourceDirectory } from '../kit/resources.ts'
@@ -36,12 +38,6 @@ const ASSET_TYPES: Record<string, string> = {
 }
 /** The names that the build gives: they change with the contents. */
 const ASSET_NAME = /^[\w-]+(?:\.[\w-]+)*-[a-z0-9]{8,}\.([a-z0-9]+)$/
-/** Preferred first. */
-const CODINGS = [
-  ['br', '.br'],
-  ['gzip', '.gz'],
-] as const
-
 type ConsoleParts = { directory?: string | undefined }
 
 export function consoleRoutes({ directory = resourceDirectory('console') }: ConsoleParts = {}): Route[] {
@@ -93,12 +89,13 @@ export function consoleRoutes({ directory = resourceDirectory('console') }: Cons
 
 /** A file in the best coding that the client accepts; undefined: there is no such file. */
 async function load(path: string, context: Context) {
-  const accepted = CODINGS.filter(([coding]) => acceptsCoding(context.header('accept-encoding'), coding))
-  for (const [coding, ending] of accepted) {
-    const bytes = await readIfThere(path + ending)
-    if (bytes) return { bytes, headers: { 'content-encoding': coding } }
-  }
-  const bytes = await readIfThere(path)
+  const packed = await readIfThere(`${path}.br`)
+  const accepts = (coding: 'br' | 'gzip') => acceptsCoding(context.header('accept-encoding'), coding)
+  if (packed && accepts('br')) return { bytes: packed, headers: { 'content-encoding': 'br' } }
+  const bytes = packed ? await promisify(brotliDecompress)(packed) : await readIfThere(path)
+  // Browsers accept no Brotli over plain HTTP.
+  if (packed && bytes && accepts('gzip'))
+    return { bytes: await promisify(gzip)(bytes), headers: { 'content-encoding': 'gzip' } }
   return bytes && { bytes, headers: {} }
 }
 

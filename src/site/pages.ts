@@ -1,12 +1,12 @@
 /** The gateway's own pages: home page, API reference, OpenAPI document, health. */
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
 import { compressedPage } from '../http/compressed-page.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { Build } from '../kit/build-info.ts'
-import { vendoredPath } from '../kit/resources.ts'
-import { randomAlphanumerics } from '../kit/secret.ts'
+import { readPacked } from '../kit/resources.ts'
+import { randomAlphanumerics, sha256 } from '../kit/secret.ts'
 import { GatewayError } from '../spec/error.ts'
 import { text, titled } from '../spec/fields.ts'
 import type { Operation } from '../spec/operation.ts'
@@ -48,11 +48,10 @@ export function htmlPage(write: (parts: { version: string; nonce: string }) => s
 
 /** The script has some megabytes and is rarely requested: it is read for each request, not kept in memory. */
 async function scalarScript({ request }: Context): Promise<Response> {
-  const file =
-    vendoredPath('standalone.js') ??
-    fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))
-  const { size, mtimeMs } = await stat(file)
-  const etag = `"${size.toString(36)}-${Math.floor(mtimeMs).toString(36)}"`
+  const script =
+    readPacked('standalone.js') ??
+    (await readFile(fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))))
+  const etag = `"${sha256(script.toString('latin1')).slice(0, 20)}"`
   const headers = {
     'content-type': 'text/javascript; charset=utf-8',
     'cache-control': 'public, max-age=3600',
@@ -60,7 +59,7 @@ async function scalarScript({ request }: Context): Promise<Response> {
     etag,
   }
   if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
-  return new Response(await readFile(file), { headers })
+  return new Response(script, { headers })
 }
 
 const About = titled('About', {

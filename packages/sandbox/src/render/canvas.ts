@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { createCanvas, GlobalFonts, loadImage } from '@napi-rs/canvas'
-import { vendoredPath } from '../../../../src/kit/resources.ts'
+import { readPacked } from '../../../../src/kit/resources.ts'
 
 /** The package has one file for each group of scripts; each letter uses the first family of the list that has it. */
 const SCRIPTS = ['latin', 'latin-ext', 'cyrillic', 'cyrillic-ext', 'greek', 'greek-ext', 'vietnamese']
@@ -32,9 +32,10 @@ function registerFonts(fonts: typeof GlobalFonts): FontOf {
   for (const script of SCRIPTS) {
     for (const weight of WEIGHTS) {
       const name = fontFile(script, weight)
-      const file = vendoredPath(name) ?? fileURLToPath(import.meta.resolve(`@fontsource/inter/files/${name}`))
       // An executable holds its files in itself: the library cannot open them by their paths.
-      if (!fonts.register(readFileSync(file), familyOf(script))) {
+      const font =
+        readPacked(name) ?? readFileSync(fileURLToPath(import.meta.resolve(`@fontsource/inter/files/${name}`)))
+      if (!fonts.register(font, familyOf(script))) {
         throw new Error(`the font file for ${script} ${weight} could not be read`)
       }
     }

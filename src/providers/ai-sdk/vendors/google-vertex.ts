@@ -35,7 +35,7 @@ export function googleVertex(parts: AdapterParts): AiSdkVendor {
     namespace: 'googleVertex',
     // With a key the package requests no token itself; `rewrite` removes it, and `authorize` adds our token.
     load: async ({ key: given, fetch }) =>
-      (await import('@ai-sdk/google-vertex')).createGoogleVertex({ apiKey: given, baseURL: baseUrl, fetch }),
+      (await import('@ai-sdk/google-vertex/edge')).createGoogleVertex({ apiKey: given, baseURL: baseUrl, fetch }),
     ...(authorize
       ? { authorize, rewrite: ({ url, headers: { 'x-goog-api-key': _, ...headers } }) => ({ url, headers }) }
       : {}),
