@@ -1,6 +1,6 @@
 /** Handles a line of a batch like an HTTP request of its path, as one of the caller of the batch. */
-import type { CallRoute } from '../families/batches/parts.ts'
 import type { Peer } from '../http/context.ts'
+import type { CallRoute } from '../protocols/shared/batch-exchange.ts'
 
 /** No client is connected. */
 const ADDRESS = '127.0.0.1'

@@ -8,12 +8,9 @@ import type { LiveOverrides } from '../calls/routing/live-overrides.ts'
 import type { Router } from '../calls/routing/router.ts'
 import type { Config, ServerSettings } from '../config/config.ts'
 import { type Batches, batchEnd, createBatches } from '../families/batches/batches.ts'
-import { createUploadCheck } from '../families/batches/check-lines.ts'
-import type { CallRoute } from '../families/batches/parts.ts'
 import { createFileInputs, type FileInputs } from '../families/files/file-inputs.ts'
 import { orderFiles } from '../families/files/file-references.ts'
 import { createFiles, type FileSettings, type Files } from '../families/files/files.ts'
-import type { UploadParts } from '../families/files/routes/upload-form.ts'
 import { createImageFetch } from '../families/images/fetch-image.ts'
 import type { StoreImages } from '../families/images/image-routes.ts'
 import { createImages, type Images } from '../families/images/images.ts'
@@ -38,6 +35,7 @@ import type { LiveTask } from '../observe/requests/live-events.ts'
 import { createOutputs } from '../outputs/create-outputs.ts'
 import { openFileStore, outputDirectory } from '../outputs/file-store.ts'
 import type { FileStore, Outputs } from '../outputs/outputs.ts'
+import type { CallRoute } from '../protocols/shared/batch-exchange.ts'
 import type { Media } from '../providers/media.ts'
 import type { Caller } from '../spec/token.ts'
 import type { Store } from '../store/store.ts'
@@ -76,14 +74,13 @@ type GenerationParts = {
   callerOf(token_id: string): Promise<Caller | undefined>
 }
 
-/** The files of tokens, and what the upload of one is checked against. */
+/** The files of tokens. */
 type FileRouteParts = {
   files: Files
   fileInputs: FileInputs
   quota: StorageQuota
   projectQuota: StorageQuota
   fileSettings(): FileSettings
-  checkBatch: UploadParts['checkBatch']
 }
 
 export type Generation = {
@@ -202,8 +199,7 @@ export async function createGeneration(parts: GenerationParts): Promise<Generati
   })
   const withFiles: TaskApiParts['withFiles'] = (body, client) => fileInputs.resolved(body, orderFiles, client)
   const served = { withFiles, images, storeImages, realtimeSecret, tasks, outputs, batches, fileStore: files }
-  const checkBatch = (caller: Caller) => createUploadCheck({ caller, catalogue })
-  const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles, checkBatch }
+  const routeParts = { ...filing, ...served, fileSettings, fileInputs, files: tokenFiles }
   return { files, outputs, tasks, webhooks, batches, sweepFiles: tokenFiles.sweep, routeParts }
 }
 

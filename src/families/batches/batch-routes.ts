@@ -1,18 +1,22 @@
 /** The routes of batches: `/v1/batches` in the form of the OpenAI API, `/v1/messages/batches` in that of the Messages API. */
 import Type, { type TSchema } from 'typebox'
+import {
+  BATCH_ENDPOINTS,
+  familyOf,
+  MESSAGES_BODY,
+  MESSAGES_ENDPOINT,
+  receiveRequests,
+} from '../../calls/batch-lines.ts'
 import type { ServerSettings } from '../../config/config.ts'
-import { bodyLimits, isJson, readJson, wrongType } from '../../http/body.ts'
+import { isJson, wrongType } from '../../http/body.ts'
+import { bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { streamElements } from '../../http/json-elements.ts'
-import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { diagnose } from '../../kit/diagnose.ts'
-import { isRecord } from '../../kit/json.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { FileStore } from '../../outputs/outputs.ts'
 import { encodeMessagesError, messagesErrorStatus } from '../../protocols/messages/client/error.ts'
 import { MessagesError } from '../../protocols/messages/client/schema.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
 import {
   BatchCreate,
   BatchEstimate,
@@ -30,7 +34,6 @@ import { type Files, WRITE_SECONDS } from '../files/files.ts'
 import { invalid, limitIn } from '../files/routes/file-formats.ts'
 import { requestBaseUrl } from '../tasks/routes/request-parameters.ts'
 import { type Batches, batchView, messageBatchView } from './batches.ts'
-import { BATCH_ENDPOINTS, familyOf, MESSAGES_BODY, MESSAGES_ENDPOINT, receiveRequests } from './check-lines.ts'
 import { inputKeyOf } from './parts.ts'
 
 export type BatchRouteParts = {
@@ -101,6 +104,7 @@ const PARAMS = { model: 'sandbox/general', max_tokens: 100, messages: [{ role: '
 
 export function batchRoutes(parts: BatchRouteParts): Route[] {
   const { batches } = parts
+  const read = bodyReader(BatchCreate, parts)
   return [
     route(OPENAI, 'POST', '', {
       summary: 'Create a batch',
@@ -111,7 +115,7 @@ export function batchRoutes(parts: BatchRouteParts): Route[] {
       errors: ['file_not_found', ...CREATE_ERRORS],
       example: { input_file_id: FILE, endpoint: '/v1/chat/completions', completion_window: '24h' },
       links: [{ at: '/id', to: ['GET /v1/batches/{batch_id}', 'POST /v1/batches/{batch_id}/cancel'] }],
-      handle: (context) => create(context, parts),
+      handle: async (context) => create(context, await read(context), parts),
     }),
     ...sharedRoutes(OPENAI, batches),
     route(MESSAGES, 'POST', '', {
@@ -203,11 +207,9 @@ const route = (
   handle,
 })
 
-async function create(context: Context, { batches, files, settings, clock }: BatchRouteParts): Promise<Response> {
-  const { request, caller } = context
-  const body = await readJson(request, bodyLimits(context, 'text', { settings, clock }))
-  context.noteFields(body)
-  const asked = parse(body)
+async function create(context: Context, asked: BatchCreate, { batches, files, settings }: BatchRouteParts) {
+  const { caller } = context
+  context.noteFields(asked)
   const { endpoint } = asked
   if (!(endpoint in BATCH_ENDPOINTS))
     throw invalid('endpoint', `must be one of ${Object.keys(BATCH_ENDPOINTS).join(', ')}`)
@@ -239,15 +241,6 @@ async function create(context: Context, { batches, files, settings, clock }: Bat
   return Response.json(batchView(await batches.create(batch)))
 }
 
-/** `null` is absent, unknown fields are ignored. */
-function parse(body: unknown): BatchCreate {
-  if (!isRecord(body)) throw new GatewayError('invalid_type', 'The body must be a JSON object.')
-  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
-  if (!check.Check(given)) throw refusalOf(diagnose(BatchCreate, given))
-  return given as BatchCreate
-}
-const check = checker(BatchCreate)
-
 async function createOfMessages(context: Context, parts: BatchRouteParts): Promise<Response> {
   const { batches, fileStore, settings, clock } = parts
   const { request, caller, signal } = context
@@ -259,8 +252,8 @@ async function createOfMessages(context: Context, parts: BatchRouteParts): Promi
   const batch_id = batches.newId('anthropic')
   const times = { pause_seconds: settings.body_seconds, total_seconds: WRITE_SECONDS, clock }
   const requests = streamElements(request, { ...MESSAGES_BODY, ...times })
-  const { rest, total } = await receiveRequests(parts, { batch_id, caller, requests, signal })
   const input_key = inputKeyOf(batch_id)
+  const { rest, total } = await receiveRequests(parts, { key: input_key, caller, requests, signal })
   try {
     const callback_url = memberOf(rest, 'callback_url', 'string')
     const exactly_once = memberOf(rest, 'exactly_once', 'boolean') && ({ exactly_once: true } as const)

@@ -1,4 +1,5 @@
 /** Batches: stored before the request is acknowledged, run by any process with free slots, and as clients see them in both APIs. */
+import { knownProblems } from '../../calls/batch-lines.ts'
 import { createFairSlots } from '../../jobs/fair-slots.ts'
 import { createJobLoop } from '../../jobs/job-loop.ts'
 import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
@@ -10,7 +11,6 @@ import type { FileRow } from '../../store/files/file-row.ts'
 import { rfc3339 } from '../files/routes/file-formats.ts'
 import { callbackOf } from '../tasks/callback.ts'
 import { estimateBatch } from './call-line.ts'
-import { knownProblems } from './check-lines.ts'
 import { type BatchParts, fail, partsStream, secondsOf } from './parts.ts'
 import { ENDED, runBatch } from './run-batch.ts'
 

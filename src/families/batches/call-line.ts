@@ -1,15 +1,15 @@
 /** Calls one line of a batch as a request of its route, and decides what its response means for the line. */
+import { createLineCheck, MOST_LINE_BYTES } from '../../calls/batch-lines.ts'
 import { STOPPED } from '../../jobs/job-loop.ts'
-import { isRecord, parseRequestJson } from '../../kit/json.ts'
+import { isRecord, parseJson, parseRequestJson } from '../../kit/json.ts'
 import { linesOf } from '../../kit/json-lines.ts'
-import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
+import type { BatchExchange, CallRoute, LineResponse } from '../../protocols/shared/batch-exchange.ts'
 import type { BatchEstimate } from '../../spec/batch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Batch, BatchLine, BatchPause, BatchTokens, LineResult } from '../../store/batches/batch-store.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
-import { createLineCheck, MOST_LINE_BYTES } from './check-lines.ts'
-import type { BatchParts, CallRoute, ClaimedBatch, LineCall, LineResponse } from './parts.ts'
+import type { BatchParts, ClaimedBatch } from './parts.ts'
 
 /**
  * `ended`: the line has its result. `later`: nothing was sent, and the batch pauses. `interrupted`: the process is being
@@ -50,7 +50,7 @@ export async function callLine(
   if (!request) return { is: 'ended', result: uncalledResult(batch, line, UNREADABLE) }
   const response = await call({ ...request, signal, caller })
   const { status, headers, text: answered } = response
-  const answer = { status, text: oneLine(answered), body: parsed(answered), headers, request_id }
+  const answer = { status, text: oneLine(answered), body: parseJson(answered), headers, request_id }
   return meaningOf(answer, { batch, line, isStopping: signal.aborted })
 }
 
@@ -65,7 +65,7 @@ export async function collectLine(
   const { headers, text: answered } = await claimed.call({ ...request, signal, caller, exchange })
   if (exchange.collected) return undefined
   signal.throwIfAborted()
-  const { code, message } = errorOf(parsed(answered))
+  const { code, message } = errorOf(parseJson(answered))
   if (code === 'shutting_down') throw STOPPED
   if (!LATER.includes(code) || code === 'no_available_channel') return undefined
   return { code, message, until_ms: Math.round(clock.now() + waitOf(headers, { code, attempts: 0 })) }
@@ -135,7 +135,7 @@ export async function readLineResult(
   const request = requestOf(batch, line, text)
   const response = request && (await call({ ...request, signal, caller, exchange }))
   signal.throwIfAborted()
-  const body = parsed(response?.text ?? '')
+  const body = parseJson(response?.text ?? '')
   if (response && exchange.is_read) {
     const { status, headers } = response
     const read = resultOf(batch, line, { status, text: oneLine(response.text), body, headers, request_id })
@@ -148,7 +148,7 @@ export async function readLineResult(
   // Its request is not valid any more, such as one that names a file which was deleted: better as the vendor has sent it than lost.
   log.error('result of a batch line was not translated, and is in no ledger', { request_id, error: code })
   const { headers } = response
-  const raw = { status: result.status, text: oneLine(result.body), body: parsed(result.body), headers, request_id }
+  const raw = { status: result.status, text: oneLine(result.body), body: parseJson(result.body), headers, request_id }
   return resultOf(batch, line, raw)
 }
 
@@ -156,7 +156,7 @@ export async function readLineResult(
 export const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pick<BatchLine, 'line'>): string =>
   `batch_req_${batch_id.replace(/^(msg)?batch_/, '')}_${line}`
 
-type LineRequest = Pick<LineCall, 'path' | 'headers' | 'body'>
+type LineRequest = Pick<Parameters<CallRoute>[0], 'path' | 'headers' | 'body'>
 
 function requestOf(batch: Batch, line: Pick<BatchLine, 'line'>, text: string): LineRequest | undefined {
   const body = bodyOf(batch, text)
@@ -183,14 +183,6 @@ function bodyOf({ api }: Batch, text: string): Buffer<ArrayBuffer> | undefined {
 }
 
 const UNREADABLE = { outcome: 'errored', code: 'invalid_json', message: 'This line cannot be read as JSON.' } as const
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 type Meaning = { batch: Batch; line: BatchLine; isStopping: boolean }
 

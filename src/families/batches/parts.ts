@@ -6,7 +6,7 @@ import type { Log } from '../../kit/log.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { ByteRange, FileStore } from '../../outputs/outputs.ts'
-import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
+import type { BatchTarget, CallRoute } from '../../protocols/shared/batch-exchange.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -48,20 +48,6 @@ export const BATCH_CRASH_POINTS = [
 ] as const
 export type BatchCrashPoint = (typeof BATCH_CRASH_POINTS)[number]
 type BatchCrashHook = (point: BatchCrashPoint) => void
-
-export type LineCall = {
-  path: string
-  headers: Record<string, string>
-  body: Uint8Array<ArrayBuffer>
-  signal: AbortSignal
-  caller: Caller
-  /** Set where a vendor executes the line. */
-  exchange?: BatchExchange
-}
-export type LineResponse = { status: number; headers: Pick<Headers, 'get'>; text: string }
-
-/** Handles a line like a request of its path. */
-export type CallRoute = (call: LineCall) => Promise<LineResponse>
 
 type BatchSettings = {
   /** Lines that a process calls at a time. */

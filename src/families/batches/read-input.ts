@@ -1,4 +1,5 @@
 /** Reads the input of a batch: checks each line, and puts lines of models with native batches into orders, stored before anything is sent. */
+import { createLineCheck, familyOf, MOST_LINE_BYTES } from '../../calls/batch-lines.ts'
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
 import { freeBytes } from '../../kit/free-bytes.ts'
 import { isRecord } from '../../kit/json.ts'
@@ -10,7 +11,6 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchPause, BatchVendorOrder, NewLine } from '../../store/batches/batch-store.ts'
 import { collectLine, requestIdOf } from './call-line.ts'
-import { createLineCheck, familyOf, MOST_LINE_BYTES } from './check-lines.ts'
 import { type ClaimedBatch, fail, inputKeyOf, inputStream, REVOKED, saveProgress, secondsOf } from './parts.ts'
 
 /** With more models the next ones wait. */
@@ -294,7 +294,6 @@ export async function* waitingLines(claimed: ClaimedBatch): AsyncGenerator<{ lin
         const start = line.offset - first.offset
         yield { line, text: utf8.decode(bytes.subarray(start, start + line.bytes)) }
       }
-      freeBytes(bytes)
       freeBytes(bytes)
       at = end
     }

@@ -1,6 +1,7 @@
 /** Takes the place of a provider's HTTP for lines of batches that the vendor executes: collects their requests, and reads their results. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { GatewayError } from '../../spec/error.ts'
+import type { Caller } from '../../spec/token.ts'
 
 export type BatchTarget = { provider: string; key: string | null; model: string }
 
@@ -20,6 +21,20 @@ export type BatchExchange = {
   /** Releases what budgets hold for a collected line. */
   release?(): void
 }
+
+type LineCall = {
+  path: string
+  headers: Record<string, string>
+  body: Uint8Array<ArrayBuffer>
+  signal: AbortSignal
+  caller: Caller
+  /** Set where a vendor executes the line. */
+  exchange?: BatchExchange
+}
+export type LineResponse = { status: number; headers: Pick<Headers, 'get'>; text: string }
+
+/** Handles a line like a request of its path. */
+export type CallRoute = (call: LineCall) => Promise<LineResponse>
 
 const storage = new AsyncLocalStorage<{ exchange: BatchExchange; target: BatchTarget } | undefined>()
 /** Calls within an exchange: where there are none, requests to providers do not ask for one. */

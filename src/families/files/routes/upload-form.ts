@@ -1,5 +1,6 @@
 /** Receives a form with one file: its bytes go to the store while they arrive, wherever its other fields stand. */
 import type { StorageQuota } from '../../../accounts/storage-quota.ts'
+import { createUploadCheck } from '../../../calls/batch-lines.ts'
 import type { ServerSettings } from '../../../config/config.ts'
 import type { Context } from '../../../http/context.ts'
 import { fieldsOfForm } from '../../../http/form-fields.ts'
@@ -8,8 +9,8 @@ import { type StreamedPart, streamForm } from '../../../http/multipart-stream.ts
 import type { Clock } from '../../../kit/clock.ts'
 import { bareType, isDetectable, UNKNOWN_TYPE } from '../../../kit/file-type.ts'
 import { SNIFF_BYTES, sniff } from '../../../kit/sniff.ts'
+import type { Catalogue } from '../../../models/catalogue.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
-import type { Caller } from '../../../spec/token.ts'
 import type { FileRow } from '../../../store/files/file-row.ts'
 import { type FileSettings, type Files, type NewFile, WRITE_SECONDS } from '../files.ts'
 
@@ -20,8 +21,7 @@ export type UploadParts = {
   fileSettings(): FileSettings
   settings: ServerSettings
   clock: Clock
-  /** Looks for what would be wrong with a batch of the file. */
-  checkBatch(caller: Caller): { push(piece: Uint8Array): void; end(): string | null }
+  catalogue: Pick<Catalogue, 'require'>
 }
 
 export type UploadFields = Pick<NewFile, 'purpose'> & {
@@ -54,7 +54,7 @@ export async function receiveUpload(
   const fields = () =>
     read(fieldsOfForm(texts, { numbers: ['expires_after', 'expires_in_seconds'], objects: ['expires_after'] }))
   let started: FileRow | undefined
-  let check: ReturnType<UploadParts['checkBatch']> | undefined
+  let check: ReturnType<typeof createUploadCheck> | undefined
   let bytes = 0
   const form = streamForm(context.request, {
     max_bytes: max_bytes + FORM_BYTES,
@@ -80,7 +80,7 @@ export async function receiveUpload(
       const type = uploadedType(first, part.content_type, part.filename)
       // Where the purpose is not known yet, it may be.
       if (known ? known.purpose === 'batch' : OBJECT.test(first.toString('latin1', 0, 40)))
-        check = parts.checkBatch(context.caller)
+        check = createUploadCheck({ caller: context.caller, catalogue: parts.catalogue })
       await space.begin()
       started = await files.upload.begin(context.caller, type, nameOf(part.filename))
       bytes = await files.upload.receive(started, bounded(first, source, { most, space, check }), context.signal)

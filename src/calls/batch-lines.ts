@@ -1,15 +1,15 @@
 /** Checks the lines of a batch, while their file is uploaded or received and before any is called, and estimates what they cost. */
-import { isRecord } from '../../kit/json.ts'
-import { createLineSplitter, type RawLine, withoutLongStrings } from '../../kit/json-lines.ts'
-import { streamOf } from '../../kit/stream-of.ts'
-import { createTextSet } from '../../kit/text-set.ts'
-import type { Catalogue } from '../../models/catalogue.ts'
-import type { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { GatewayError } from '../../spec/error.ts'
-import type { Caller } from '../../spec/token.ts'
-import type { BatchApi, BatchProblem } from '../../store/batches/batch-store.ts'
-import type { FileRow } from '../../store/files/file-row.ts'
-import { type BatchParts, inputKeyOf } from './parts.ts'
+import { isRecord } from '../kit/json.ts'
+import { createLineSplitter, type RawLine, withoutLongStrings } from '../kit/json-lines.ts'
+import { streamOf } from '../kit/stream-of.ts'
+import { createTextSet } from '../kit/text-set.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import type { FileStore } from '../outputs/outputs.ts'
+import type { EndpointFamily } from '../spec/endpoint-family.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import type { BatchApi, BatchProblem } from '../store/batches/batch-store.ts'
+import type { FileRow } from '../store/files/file-row.ts'
 
 export const BATCH_ENDPOINTS = {
   '/v1/chat/completions': 'chatcompat',
@@ -253,7 +253,8 @@ export function knownProblems(
 }
 
 type Receiving = {
-  batch_id: string
+  /** Where they are stored, as JSONL. */
+  key: string
   caller: Caller
   /** Those that have arrived together; at the end the rest of the body. */
   requests: AsyncGenerator<Uint8Array[], Record<string, unknown>>
@@ -261,8 +262,8 @@ type Receiving = {
 }
 /** The body beside its requests, and how many these are. Throws GatewayError for the first problem; nothing is stored then. */
 export async function receiveRequests(
-  { fileStore, catalogue }: Pick<BatchParts, 'fileStore' | 'catalogue'>,
-  { batch_id, caller, requests, signal }: Receiving,
+  { fileStore, catalogue }: { fileStore: Pick<FileStore, 'write'> } & Pick<CheckParts, 'catalogue'>,
+  { key, caller, requests, signal }: Receiving,
 ): Promise<{ rest: Record<string, unknown>; total: number }> {
   const lines = createLineCheck({ api: 'anthropic', endpoint: MESSAGES_ENDPOINT, caller, catalogue })
   let total = 0
@@ -296,7 +297,7 @@ export async function receiveRequests(
 
   try {
     const body = streamOf(watched())
-    await fileStore.write(inputKeyOf(batch_id), { content_type: 'application/jsonl', body }, signal)
+    await fileStore.write(key, { content_type: 'application/jsonl', body }, signal)
   } catch (thrown) {
     throw fault ?? thrown
   }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import type { Catalogue } from '../../models/catalogue.ts'
-import { GatewayError } from '../../spec/error.ts'
-import type { Caller } from '../../spec/token.ts'
-import { createUploadCheck, knownProblems } from './check-lines.ts'
+import type { Catalogue } from '../models/catalogue.ts'
+import { GatewayError } from '../spec/error.ts'
+import type { Caller } from '../spec/token.ts'
+import { createUploadCheck, knownProblems } from './batch-lines.ts'
 
 const caller = {} as Caller
 
