@@ -255,6 +255,14 @@ describe('a request of the current protocol', () => {
     expect(await gateway.instance.usage({ limit: 9 })).toMatchObject([{ model: `mcp/${server}/act`, requests: 1 }])
   })
 
+  it('is recorded where it ends while the gateway drains', async () => {
+    await start({ server: { call_seconds: 5 } })
+    await Promise.all(Array.from({ length: 50 }, () => asked()))
+    gateway.clock.advance(5000)
+    await gateway.instance.drain({ deadline_ms: 0 })
+    expect(await gateway.instance.usage({ limit: 9 })).toMatchObject([{ requests: 50 }])
+  })
+
   it('gets the result that came while it was asked', async () => {
     await start()
     const over = Promise.withResolvers<void>()

@@ -260,7 +260,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   /** Waits for the usage of calls whose response was sent, and records them. */
   async function settle(): Promise<void> {
     const cancel = clock.after(SETTLE_MILLISECONDS, tokenizer.close)
-    await pipeline.close({ deadline_ms: 2 * SETTLE_MILLISECONDS })
+    await Promise.all([pipeline, mcp.calls].map((calls) => calls.close({ deadline_ms: 2 * SETTLE_MILLISECONDS })))
     cancel()
     observation.flush()
   }

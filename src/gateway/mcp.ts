@@ -47,6 +47,8 @@ type Mcp = McpRouteParts['mcp'] & {
   /** Applies the configuration as it is now. */
   apply(): void
   waiting: McpEndpoint['waiting']
+  /** Those of its pipeline. */
+  calls: Pick<Pipeline, 'close'>
   /** Ends streams of notifications; calls go on. */
   drain(): Promise<void>
   close(options: { deadline_ms: number }): Promise<void>
@@ -112,6 +114,7 @@ export function createMcp(parts: McpParts): Mcp {
     servers,
     connections,
     toolServers: createToolServers({ servers, lists, pipeline: calls, settings: () => config().mcp }),
+    calls: { close: async (options) => await pipeline?.close(options) },
     waiting: () => loaded?.waiting() ?? [],
     async drain() {
       await endpoint
