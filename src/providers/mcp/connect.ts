@@ -222,7 +222,10 @@ function inOrder<One extends McpTransport>(transport: One, clean = (text: string
         ((message, extra) => {
           const one = scrubbed(message, clean)
           if ('method' in one) next(one, extra)
-          else queueMicrotask(() => next(one, extra))
+          else
+            Promise.resolve()
+              .then(() => next(one, extra))
+              .catch((thrown) => transport.onerror?.(thrown))
         })
     },
   })
