@@ -1,4 +1,5 @@
 /** The executable that is made at installation: it is made, used while it is fresh, and serves what reads files. */
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'bun:test'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -137,6 +138,42 @@ describe('the executable', () => {
       child.kill('SIGKILL')
       await child.exited
     }
+  })
+
+  it('begins with a database as the migrations leave it, unless the operator migrates', async () => {
+    const since_ms = Date.now()
+    const iso = (seconds: string) => new Date(Number(seconds) * 1000).toISOString()
+    const migrated = ['dist/gatehouse', 'src/main.ts'].map((name) => {
+      const directory = mkdtempSync(join(home, 'data-'))
+      const command = name.endsWith('.ts') ? [process.execPath, join(home, name)] : [join(home, name)]
+      const apply = [...command, 'migrate', 'apply', '--json', '--data-dir', directory]
+      const { applied } = JSON.parse(Bun.spawnSync(apply, { cwd: home }).stdout.toString())
+      using database = new Database(join(directory, 'gatehouse.db'))
+      const read = (sql: string) => database.query<Record<string, string>, []>(sql).all()
+      const schema = read('select type, name, sql from sqlite_master order by type, name')
+      const tables = schema
+        .filter(({ type }) => type === 'table')
+        .map(({ name: table }) => [table, read(`select * from ${table}`)])
+      const times = read(
+        `select cast(start as text) as time from ledger_starts union select timestamp from kysely_migration`,
+      )
+      expect(times.filter(({ time = '' }) => !(Date.parse(time.replace(/^\d+$/, iso)) >= since_ms))).toEqual([])
+      const rows = { ...Object.fromEntries(tables), kysely_migration: [], ledger_starts: [] }
+      return { applied, mode: read('pragma journal_mode'), schema, ...rows }
+    })
+    expect(migrated[0]).toEqual(migrated[1])
+    const manual = join(home, 'manual.yaml')
+    writeFileSync(manual, 'store: { migrate: manual }\n')
+    const serve = ['serve', '--port', '0', '--config', manual, '--data-dir', mkdtempSync(join(home, 'data-'))]
+    const waiting = Bun.spawn([join(home, 'bin/gatehouse'), ...serve], { cwd: home, stdout: 'ignore', stderr: 'pipe' })
+    let log = ''
+    for await (const bytes of waiting.stderr) {
+      log += new TextDecoder().decode(bytes)
+      if (log.includes('\n')) break
+    }
+    waiting.kill('SIGKILL')
+    await waiting.exited
+    expect(log).toContain('the database has 0, this build needs')
   })
 
   it('has stacks that name the places in the sources', () => {

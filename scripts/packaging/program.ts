@@ -1,11 +1,14 @@
 /** Gathers what an executable is made of: the entries of the program, the files that it reads, and how its sources are bundled. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Database } from 'bun:sqlite'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { constants as zlib, zstdCompressSync } from 'node:zlib'
 import type { BunPlugin } from 'bun'
 import { fontFiles } from '../../packages/sandbox/src/render/canvas.ts'
 import { readBuild } from '../../src/kit/build-info.ts'
+import { NEW_DATABASE, openSqlite } from '../../src/store/engines/sqlite.ts'
 import { buildConsole, CONSOLE_DIRECTORY, isConsoleStale } from '../build-console.ts'
 
 export const ROOT = join(import.meta.dir, '../..')
@@ -37,6 +40,7 @@ export async function stageResources(directory: string): Promise<void> {
   mkdirSync(join(directory, 'packed'), { recursive: true })
   cpSync(join(ROOT, 'docs/manual'), join(directory, 'manual'), { recursive: true })
   cpSync(CONSOLE_DIRECTORY, join(directory, 'console'), { recursive: true })
+  await packDatabase(directory)
   for (const file of vendored()) pack(directory, basename(file), readFileSync(file))
 }
 
@@ -45,6 +49,23 @@ const LEVEL = { [zlib.ZSTD_c_compressionLevel]: 9 }
 
 export const pack = (directory: string, name: string, bytes: Uint8Array): void =>
   writeFileSync(join(directory, 'packed', `${name}.zst`), zstdCompressSync(bytes, { params: LEVEL }))
+
+/** A database as the migrations leave a new one, equal in each build of one commit. */
+async function packDatabase(directory: string): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), 'gatehouse-database-'))
+  try {
+    const path = join(work, NEW_DATABASE)
+    await (await openSqlite(path)).close()
+    using database = new Database(path)
+    database.run("update kysely_migration set timestamp = ''; update ledger_starts set start = 0")
+    database.run('vacuum into ?', [`${path}.whole`])
+    const bytes = readFileSync(`${path}.whole`)
+    // Both versions of the file format: with a write-ahead log.
+    pack(directory, NEW_DATABASE, bytes.fill(2, 18, 20))
+  } finally {
+    rmSync(work, { recursive: true })
+  }
+}
 
 /** All files below `directory`. */
 export const filesIn = (directory: string): string[] =>

@@ -1,19 +1,19 @@
 /** SQLite with `bun:sqlite`: one connection, safe for several processes on one file. */
 import { Database as SqliteFile } from 'bun:sqlite'
 import {
-  closeSync,
   constants,
   copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
-  openSync,
   realpathSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { Kysely } from 'kysely'
+import { readPacked } from '../../kit/resources.ts'
 import { createNotifications, type Engine } from '../engine.ts'
 import { buildIndexes, type MigrateOptions, migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
@@ -23,6 +23,10 @@ import { createDiskSync, type DiskSync, type SyncFile } from './disk-sync.ts'
 import { isBusy, sqliteDialect } from './sqlite-dialect.ts'
 
 const MEMORY = ':memory:'
+/** As the build of an executable packs it. */
+export const NEW_DATABASE = 'new.db'
+const MIGRATED_NOW = `update ledger_starts set start = unixepoch() + 1;
+  update kysely_migration set timestamp = strftime('%Y-%m-%dT%H:%M:%fZ')`
 
 /** While the store opens, nothing else runs in this process, so it may block until others have created the tables. */
 const OPENING_BUSY_MILLISECONDS = 10_000
@@ -36,7 +40,7 @@ const CACHE_KIBIBYTES = 16_000
  * how its log is synced.
  */
 export async function openSqlite(path: string, files?: SyncFile, options?: MigrateOptions): Promise<Engine> {
-  const file = openFile(path)
+  const file = openFile(path, options?.mode !== 'manual')
   try {
     file.run(`PRAGMA busy_timeout = ${OPENING_BUSY_MILLISECONDS}`)
     await useWriteAheadLog(file)
@@ -93,14 +97,14 @@ function syncBeside(file: SqliteFile, path: string, parts: Parameters<typeof cre
   return createDiskSync(`${realpathSync(path)}-wal`, parts)
 }
 
-function openFile(path: string): SqliteFile {
+function openFile(path: string, mayMigrate: boolean): SqliteFile {
   if (path === MEMORY) return new SqliteFile(MEMORY)
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const found = statSync(path, { throwIfNoEntry: false })
     if (found?.isDirectory()) throw new Error('it is a directory, and must be a file')
     if (found?.size === 0) throw new Error(EMPTIED)
-    if (!found) createFile(path)
+    if (!found) createFile(path, mayMigrate ? readPacked(NEW_DATABASE) : undefined)
     return new SqliteFile(path, { readwrite: true, create: false })
   } catch (cause) {
     throw new StoreError(`Cannot open the database ${path}: ${describe(cause)}.${ownerHint(path, cause)}`, cause)
@@ -114,14 +118,16 @@ const EMPTIED =
 
 /**
  * Creates the database under another name, so that `path` is at no time an empty file: another process, or the next
- * start after a crash, would refuse it. SQLite gives its side files (-wal, -shm) the mode of the file.
+ * start after a crash, would refuse it. SQLite gives its side files (-wal, -shm) the mode of the file. An executable has
+ * `migrated`, a new database as the migrations leave it: they would take longer than the rest of a start.
  */
-function createFile(path: string): void {
+function createFile(path: string, migrated: Uint8Array | undefined): void {
   const temporary = `${path}.new-${crypto.randomUUID()}`
   try {
-    closeSync(openSync(temporary, 'wx', 0o600))
+    writeFileSync(temporary, migrated ?? '', { flag: 'wx', mode: 0o600 })
     const file = new SqliteFile(temporary, { readwrite: true, create: false })
-    file.run('PRAGMA journal_mode = WAL') // writes the first page
+    // Either writes, so that closing syncs all of the file.
+    file.run(migrated ? MIGRATED_NOW : 'PRAGMA journal_mode = WAL')
     file.close()
     place(temporary, path)
   } finally {
