@@ -293,6 +293,26 @@ describe('an import', () => {
     expect(outcomesOf(both)).toEqual(['changed token both', 'changed token grouped']) // one is revoked: no longer listed
   })
 
+  test('says which models of a key are none where its access groups are in a file that was imported before', async () => {
+    using directory = importDirectory()
+    const model = {
+      model_name: 'one',
+      litellm_params: { model: 'openai/gpt-4o', api_key: 'os.environ/A' },
+      model_info: { access_groups: ['beta'] },
+    }
+    writeFileSync(join(directory.path, 'config.yaml'), JSON.stringify({ model_list: [model] }))
+    const keys = [key('grouped', { models: ['beta', 'one', 'openai/gpt-4o'] }), key('plain', { models: ['one'] })]
+    writeFileSync(join(directory.path, 'keys.json'), JSON.stringify({ LiteLLM_VerificationToken: keys }))
+    const file = await directory.report(['litellm', 'config.yaml'])
+    expect(file.lines.find(({ to }) => to?.includes('the group beta'))?.why).toContain('where one command imports both')
+    const alone = await directory.report(['litellm', 'keys.json'])
+    const unknown = alone.lines.filter(({ why }) => why?.includes('name its config.yaml in the same command'))
+    expect(unknown.map(({ to }) => to)).toEqual(['token grouped.models: beta'])
+    const both = await directory.report(['litellm', 'config.yaml', 'keys.json'])
+    expect(both.lines.filter(({ why }) => why?.includes('in the same command'))).toEqual([])
+    expect((await tokensOf(directory.path)).get('grouped')?.models).toEqual(['one', 'openai/gpt-4o'])
+  })
+
   test('lets a token of the group auto call the models of the groups that its user may use', async () => {
     using directory = importDirectory()
     const channel = { type: 1, status: 1, key: 'sk-x', priority: 0, weight: 0 }

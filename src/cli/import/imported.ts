@@ -1,7 +1,7 @@
 /** Collects what a reader finds in the configuration of another gateway, and what becomes of each of its members. */
 import type { AccountSettings } from '../../accounts/settings.ts'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
-import { isRecord, isTooDeep } from '../../kit/json.ts'
+import { isRecord, isTooDeep, memberOf } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 
 export const SOURCES = ['litellm', 'new-api', 'one-api', 'bifrost', 'portkey'] as const
@@ -44,6 +44,8 @@ type Imported = {
   providers: Map<string, Tree>
   models: Map<string, Tree>
   settings: Tree
+  /** The ids of models that the file has already. */
+  present_models: Set<string>
   /** The models of each group that accounts may name in their place. */
   groups: Map<string, Set<string>>
   projects: ImportedAccount[]
@@ -71,8 +73,9 @@ export type Draft = Imported & {
 /** More are a mistake, or an attack. */
 const MOST_LINES = 4_000_000
 
-/** `present`: the providers that the file has already, by id. */
-export function createDraft(source: SourceName, present: Record<string, unknown> = {}): Draft {
+/** `file`: what the configuration file has already. */
+export function createDraft(source: SourceName, file?: unknown): Draft {
+  const [present, models] = [recordOf(file, 'providers'), recordOf(file, 'models')]
   const draft: Imported = {
     source,
     origin: source,
@@ -82,6 +85,7 @@ export function createDraft(source: SourceName, present: Record<string, unknown>
     providers: new Map(),
     models: new Map(),
     settings: {},
+    present_models: new Set(Object.keys(models)),
     groups: new Map(),
     projects: [],
     tokens: [],
@@ -121,6 +125,11 @@ export function createDraft(source: SourceName, present: Record<string, unknown>
       return id
     },
   }
+}
+
+function recordOf(file: unknown, name: string): Record<string, unknown> {
+  const value = memberOf(file, name)
+  return isRecord(value) ? value : {}
 }
 
 /** Names come from the source: `constructor` is no member of an object that has none. */

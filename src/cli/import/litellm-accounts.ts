@@ -100,6 +100,11 @@ function settingsOf(
   }
 }
 
+const MOST_UNKNOWN = 20
+const NO_MODEL =
+  'no model of this import or of the file: it is that of a provider, or allows nothing; if it is an access group, name its ' +
+  'config.yaml in the same command'
+
 function modelsOf(draft: Draft, members: Members, to: string): string[] | undefined {
   const given = members.list('models')
   // What cannot be read allows nothing.
@@ -116,6 +121,12 @@ function modelsOf(draft: Draft, members: Members, to: string): string[] | undefi
     draft.changed(members.at('models'), `${to}.models: ${models.length}`, 'an access group is its models')
   else if (possible.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
   else draft.changed(members.at('models'), `${to}.models`, 'names that no model can have are left out')
+  // Groups are in no table: those of a file that was imported before are not known.
+  const unknown = possible.filter(
+    (name) => !/[*/]/.test(name) && !draft.models.has(name) && !draft.present_models.has(name),
+  )
+  for (const name of unknown.slice(0, MOST_UNKNOWN))
+    draft.changed(members.at('models'), `${to}.models: ${name}`, NO_MODEL)
   // A pattern that no model has, so that it is not every model.
   return models.length > 0 ? models : ['none']
 }

@@ -191,7 +191,7 @@ function readDeployment(draft: Draft, entry: Members, before: (id: string) => Tr
     draft.changed(
       info.at('access_groups'),
       `models of tokens with the group ${group}`,
-      'keys of this source name its models',
+      'keys of a database name its models where one command imports both',
     )
   }
   params.rest(PARAMS)

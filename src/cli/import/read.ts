@@ -53,8 +53,8 @@ export async function readImport(
   const instance = given.text('instance')
   if (instance !== undefined && !/^[A-Za-z0-9._-]{1,40}$/.test(instance))
     throw new Error('--instance must be 1 to 40 letters, digits and . _ -')
-  const [providers, ledger] = ['providers', 'ledger'].map((member) => memberOf(present.tree, member))
-  const draft = createDraft(name, isRecord(providers) ? providers : {})
+  const ledger = memberOf(present.tree, 'ledger')
+  const draft = createDraft(name, present.tree)
   if (instance !== undefined) draft.origin = `${name}@${instance}`
   let isListed = false
   // Files of settings first: the models of their groups are known to what follows.
