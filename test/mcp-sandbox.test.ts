@@ -184,6 +184,18 @@ describe.skipIf(!HAS_LANDLOCK)('a confined program', () => {
     expect(err.match(/denied/g)).toHaveLength(2)
   })
 
+  it('starts once the threads of its launcher sleep: one that asks for memory beyond the limit would end it', async () => {
+    const made = join(shell.home, 'made')
+    const thread = `
+      postMessage('')
+      for (const until = Date.now() + 300; Date.now() < until; );
+      require('fs').writeFileSync(${JSON.stringify(made)}, 'made')`
+    const before = `
+      const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(thread)}])))
+      worker.onmessage = () => import(process.argv.at(-1))`
+    expect(await shell.sh('cat made; rm made', {}, { before })).toEqual({ out: 'made', err: '', code: 0 })
+  })
+
   it('uses no more memory than it may', async () => {
     const { code, err } = await shell.sh('head -c 1G /dev/zero | tail -c 1G > /dev/null', { memory_mb: 64 })
     expect([code, err]).toEqual([1, expect.stringMatching(/memory/)])

@@ -87,6 +87,8 @@ const MAX_FILE_BYTES = 2 ** 30
 const MAX_OPEN_FILES = 8192
 /** Processes and threads, beyond those that its user has when it starts. */
 const MAX_PROCESSES = 512
+/** Of 1 ms each. */
+const MAX_WAITS = 2_000
 /** Half as much of a busy core as the gateway. */
 const NICE = 5
 /** When memory is short the system ends it first. */
@@ -146,8 +148,11 @@ export function becomeConfined(confinement: Confinement): never {
   limit(system, RLIMIT.files, MAX_OPEN_FILES)
   limit(system, RLIMIT.fileSize, MAX_FILE_BYTES)
   limit(system, RLIMIT.core, 0)
-  limit(system, RLIMIT.data, confinement.memory_bytes)
+  const memory = lowered(system, RLIMIT.data, confinement.memory_bytes)
   must('seccomp', system.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, address(filter), 0, 0))
+  awaitSleepingThreads()
+  // Last: the runtime has reserved more, so that a thread of it which asks for memory from here on ends the process.
+  must('setrlimit', system.setrlimit(RLIMIT.data, memory))
   system.execve(path, argv.pointers, envp.pointers)
   throw new NotConfined(`${program} cannot be executed; the script or its interpreter may lie outside of what it reads`)
 }
@@ -210,11 +215,27 @@ function yieldToGateway(): void {
   }
 }
 
-function limit({ getrlimit, setrlimit }: System, resource: number, most: number): void {
+/** The other threads of the runtime. One that has just been made may still ask for memory. */
+function awaitSleepingThreads(): void {
+  const others = () => readdirSync('/proc/self/task').filter((id) => Number(id) !== process.pid)
+  for (let left = MAX_WAITS; left > 0 && others().some(isRunning); left--) Bun.sleepSync(1)
+}
+
+function isRunning(thread: string): boolean {
+  try {
+    return /\) [^S]/.test(readFileSync(`/proc/self/task/${thread}/stat`, 'latin1'))
+  } catch {
+    return false // it has ended
+  }
+}
+
+const limit = (system: System, resource: number, most: number) =>
+  must('setrlimit', system.setrlimit(resource, lowered(system, resource, most)))
+
+function lowered({ getrlimit }: System, resource: number, most: number): BigUint64Array {
   const limits = new BigUint64Array(2)
   must('getrlimit', getrlimit(resource, limits))
-  const least = limits.reduce((a, b) => (a < b ? a : b), BigInt(most))
-  must('setrlimit', setrlimit(resource, limits.fill(least)))
+  return limits.fill(limits.reduce((a, b) => (a < b ? a : b), BigInt(most)))
 }
 
 /** As the system counts them for its limit. */

@@ -81,8 +81,11 @@ export function confinementOf({ name, config, inherited, places }: ProgramParts)
 /** The process of the launcher, which becomes the program. Its instructions are in one variable, which only its user can read. */
 export function launched(confinement: Confinement): Start {
   const [command, ...args] = LAUNCHER
-  return { command, args, env: { GATEHOUSE_PROGRAM: JSON.stringify(confinement) }, cwd: '/' }
+  return { command, args, env: { GATEHOUSE_PROGRAM: JSON.stringify(confinement), ...ONE_THREAD }, cwd: '/' }
 }
+
+/** Threads that compile and collect would ask for memory once it is limited. */
+const ONE_THREAD = { BUN_JSC_useConcurrentJIT: '0', BUN_JSC_useConcurrentGC: '0', BUN_JSC_numberOfGCMarkers: '1' }
 
 /** The command that makes an executable the launcher; scripts/packaging/executable.ts reads it. */
 const LAUNCHER: [string, ...string[]] = IS_EXECUTABLE
