@@ -13,11 +13,8 @@ import { firstLine, TOKEN } from './kit/gateway-process.ts'
 const MEGABYTES = Number(process.env.GATEHOUSE_BATCH_MEGABYTES ?? 200)
 /** 200 MB are fewer than the 50,000 lines that a batch may have. */
 const LINE_BYTES = 4_200
-/**
- * Much less than the batch: it is never in memory as a whole. Measured for 200 MB: 15 to 32 MB, garbage that waits for a collection; beside
- * other tests, where the collector waits longer, up to 49.
- */
-const MOST_GROWTH = 60
+/** Much less than the batch: it is never in memory as a whole. */
+const MOST_GROWTH = 30
 /** Before it: code that is compiled, the page cache of SQLite and what the collector leaves are no part of the batch. */
 const CALLS = 14_000
 const WARM_LINES = 3_000
@@ -79,7 +76,7 @@ test(
       data_dir: directory,
       vendor_url: `http://127.0.0.1:${vendor.port}/v1`,
       token: TOKEN,
-      speed: 30,
+      speed: 2,
       epoch_ms: Date.now(),
       concurrency: AT_A_TIME,
     }
@@ -90,10 +87,14 @@ test(
       stderr: 'inherit',
     })
     const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
-    let peak = 0
-    const measure = setInterval(() => {
-      peak = Math.max(peak, resident())
-    }, 100)
+    let samples: number[] = []
+    const measure = setInterval(() => samples.push(resident()), 100)
+    /** What all but a hundredth of the time takes: the peaks of a long time are higher than those of a short one. */
+    function taken() {
+      const sorted = samples.sort((one, other) => one - other)
+      samples = []
+      return { most: sorted[Math.floor(sorted.length * 0.99)] ?? 0, peak: sorted.at(-1) ?? 0 }
+    }
     await using _ = {
       async [Symbol.asyncDispose]() {
         clearInterval(measure)
@@ -129,14 +130,14 @@ test(
 
     await interact(CALLS)
     await run(WARM_LINES)
-    const before = peak
-    peak = 0
+    const before = taken()
     const lines = Math.floor((MEGABYTES * 1_000_000) / lineOf(10_000).length)
     const start = performance.now()
     expect(await run(lines)).toEqual({ total: lines, completed: lines, failed: 0 })
     const seconds = Math.round((performance.now() - start) / 1000)
-    process.stderr.write(`${JSON.stringify({ lines, megabytes: MEGABYTES, seconds, before, peak })}\n`)
-    expect(peak - before).toBeLessThan(MOST_GROWTH)
+    const during = taken()
+    process.stderr.write(`${JSON.stringify({ lines, megabytes: MEGABYTES, seconds, before, during })}\n`)
+    expect(during.most - before.most).toBeLessThan(MOST_GROWTH)
   },
   120_000 + MEGABYTES * 6_000,
 )

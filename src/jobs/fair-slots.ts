@@ -12,7 +12,8 @@ export type FairSlots = {
 
 /** `most`: read at each use. */
 export function createFairSlots(most: () => number): FairSlots {
-  const waiters = new Set<Waiter>()
+  /** A few, in order. A `Set` would keep those that have passed through it (`linked-set.ts`). */
+  const waiters: Waiter[] = []
   /** Slots by id. */
   const taken = new Map<string, number>()
   let total = 0
@@ -36,10 +37,9 @@ export function createFairSlots(most: () => number): FairSlots {
   }
 
   function serve(): void {
-    while (waiters.size > 0 && total < Math.max(1, most())) {
-      let [next] = waiters as unknown as [Waiter]
-      for (const waiter of waiters) if (hasFewer(waiter, next)) next = waiter
-      waiters.delete(next)
+    while (waiters.length > 0 && total < Math.max(1, most())) {
+      const next = waiters.reduce((found, waiter) => (hasFewer(waiter, found) ? waiter : found))
+      waiters.splice(waiters.indexOf(next), 1)
       const { ids } = next
       change(ids, 1)
       next.give(() => {
@@ -55,10 +55,13 @@ export function createFairSlots(most: () => number): FairSlots {
       const { promise, resolve, reject } = Promise.withResolvers<() => void>()
       const waiter = { ids, give: resolve }
       const stop = () => {
-        if (waiters.delete(waiter)) reject(signal.reason)
+        const at = waiters.indexOf(waiter)
+        if (at === -1) return
+        waiters.splice(at, 1)
+        reject(signal.reason)
       }
       signal.addEventListener('abort', stop, { once: true })
-      waiters.add(waiter)
+      waiters.push(waiter)
       serve()
       return promise.finally(() => signal.removeEventListener('abort', stop))
     },

@@ -1,5 +1,6 @@
 /** Reads lines of JSON (JSONL) while their bytes arrive. */
 import { isUtf8 } from 'node:buffer'
+import { collectAfter } from './collect-garbage.ts'
 import { freeBytes } from './free-bytes.ts'
 
 /** `line` counts from 1. `bytes` is empty where the line is longer than the limit; `length` is what it has. */
@@ -36,6 +37,7 @@ export function createLineSplitter({ max_line_bytes }: { max_line_bytes: number 
 
   return {
     push(piece) {
+      collectAfter(piece.length)
       const lines: RawLine[] = []
       let start = 0
       for (let at = piece.indexOf(NEWLINE); at !== -1; at = piece.indexOf(NEWLINE, start)) {

@@ -1,6 +1,7 @@
 /** Reads the input of a batch: checks each line, and puts lines of models with native batches into orders, stored before anything is sent. */
 import { createLineCheck, familyOf, MOST_LINE_BYTES } from '../../calls/batch-lines.ts'
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
+import { collectAfter } from '../../kit/collect-garbage.ts'
 import { freeBytes } from '../../kit/free-bytes.ts'
 import { isRecord } from '../../kit/json.ts'
 import { linesOf } from '../../kit/json-lines.ts'
@@ -310,6 +311,7 @@ const endOf = (line: BatchLine | undefined): number => (line ? line.offset + lin
 
 /** The bytes from this place up to that one. Throws `file_not_found` where the input is gone. */
 export async function readInput(claimed: ClaimedBatch, first: number, end: number): Promise<Buffer> {
+  collectAfter(end - first)
   const pieces = await Array.fromAsync(await inputStream(claimed, { first, last: end - 1 }))
   const whole = Buffer.concat(pieces)
   pieces.forEach(freeBytes)

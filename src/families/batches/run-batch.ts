@@ -175,7 +175,7 @@ type Ran = 'finished' | 'expired' | 'stopped' | 'closing' | 'revoked' | 'gone' |
 /** Rejects when the run was interrupted; lines whose outcome is unknown then stay marked as started. */
 async function runLines(claimed: ClaimedBatch): Promise<Ran> {
   const { batch, store, slots, clock, signal } = claimed
-  const running = new Set<Promise<void>>()
+  const running: Promise<void>[] = []
   const state: { pause?: BatchPause; isRevoked?: true; fault?: unknown } = {}
   const results = await unstoredResults(claimed)
 
@@ -233,10 +233,10 @@ async function runLines(claimed: ClaimedBatch): Promise<Ran> {
           state.fault ??= error
         })
         .finally(() => {
-          running.delete(work)
+          running.splice(running.indexOf(work), 1)
           release()
         })
-      running.add(work)
+      running.push(work)
       await results.store()
     }
     return 'finished'
