@@ -63,10 +63,11 @@ const INSIDE = '/$bunfs/root'
 
 export const hostTarget = (): string => {
   const system = process.platform === 'darwin' ? 'macos' : process.platform
-  const isMusl = process.platform === 'linux' && existsSync(`/lib/ld-musl-${MUSL_NAMES[process.arch]}.so.1`)
+  // Of the runtime itself: the files of the other C library may be installed beside.
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } }
+  const isMusl = process.platform === 'linux' && !header.glibcVersionRuntime
   return `${system}-${process.arch}${isMusl ? '-musl' : ''}`
 }
-const MUSL_NAMES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
 
 /** `withMaps`: stacks name the places in the sources, for 2 MB. */
 async function build(target: string, name: string, withMaps: boolean): Promise<string> {
@@ -97,7 +98,7 @@ async function build(target: string, name: string, withMaps: boolean): Promise<s
     plugins: [
       places((worker) => `file://${INSIDE}/${worker.replace(/\.ts$/, '.js')}`),
       asFiles(`${STAGE}/`),
-      drawnBy(packages.canvas),
+      drawing,
       tables,
       oneCopy,
     ],
@@ -132,19 +133,17 @@ const asFiles = (directory: string): BunPlugin => ({
   },
 })
 
-/** The drawing library asks for the package of each system in turn: only the one of the target is inside. */
-const drawnBy = (name: string): BunPlugin => ({
+/** The drawing library looks at run time which package its system needs: each is the one of the target, the only one inside. */
+const drawing: BunPlugin = {
   name: 'canvas',
   setup(build) {
-    build.onResolve({ filter: /^@napi-rs\/canvas-/ }, ({ path }) =>
-      path === name ? { path, namespace: 'canvas' } : { path, external: true },
-    )
+    build.onResolve({ filter: /^@napi-rs\/canvas-/ }, () => ({ path: 'native', namespace: 'canvas' }))
     build.onLoad({ filter: /./, namespace: 'canvas' }, () => ({
       contents: `module.exports = require(${JSON.stringify(NATIVE)}).loadNative('${CANVAS}')`,
       loader: 'js',
     }))
   },
-})
+}
 
 /** The tables of languages, packed: as members of an object they and their bytecode take 3.5 MB more. */
 const tables: BunPlugin = {

@@ -27,6 +27,8 @@ const MAX_INSTALLED_BYTES = 200_000_000
 const root = mkdtempSync(join(tmpdir(), 'gatehouse-executable-'))
 /** Where any user may run it. */
 const executable = join(root, 'gatehouse')
+/** Another executable to test, such as one for another system that this one can run: CONTRIBUTING.md. */
+const given = process.env.GATEHOUSE_TEST_EXECUTABLE
 let installed: string
 
 /** An empty directory below a path that holds no package. */
@@ -75,7 +77,7 @@ exec unshare --mount sh -euc '
 beforeAll(async () => {
   const archives = await buildPackages([])
   chmodSync(root, 0o755)
-  cpSync(join(ROOT, `dist/gatehouse-${hostTarget()}`), executable)
+  cpSync(given ?? join(ROOT, `dist/gatehouse-${hostTarget()}`), executable)
   const project = empty('project')
   writeFileSync(join(project, 'package.json'), '{"private":true}')
   // The packages for other systems are in no registry here.
