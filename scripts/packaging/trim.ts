@@ -8,7 +8,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'nod
 import { zstdCompressSync } from 'node:zlib'
 
 const PAGE = 4096
-const toPage = (bytes: number): number => Math.ceil(bytes / PAGE) * PAGE
+const roundUp = (bytes: number, unit: number): number => Math.ceil(bytes / unit) * unit
 
 /** `withMaps`: stacks name the places in the sources. */
 export function trimExecutable(file: string, withMaps: boolean): void {
@@ -21,15 +21,17 @@ export function trimExecutable(file: string, withMaps: boolean): void {
   const nameAt = (header: number) => elf.toString('latin1', names + elf.readUInt32LE(header)).split('\0', 1)[0]
   const appended = headers.find((header) => nameAt(header) === '.bun') ?? 0
   const [start, size] = [number(appended + 0x18), number(appended + 0x20)]
-  const end = toPage(start + size)
+  const isLast = (header: number) =>
+    number(header + 8) < start && number(header + 8) + number(header + 0x20) >= start + size
+  const segment = Array.from({ length: elf.readUInt16LE(0x38) }, (_, index) => segments + 56 * index).find(isLast) ?? 0
+  // 4 KiB on x64, 64 KiB on arm64.
+  const page = number(segment + 0x30)
+  const end = roundUp(start + size, page)
+  assert.equal(number(segment + 8) + number(segment + 0x20), end, 'the appended section ends the last segment')
+  assert(sections >= end)
   const graph = trimGraph(elf.subarray(start + 8, start + 8 + number(start)), withMaps)
-  const saved = end - toPage(start + 8 + graph.length)
+  const saved = end - roundUp(start + 8 + graph.length, page)
 
-  const [segment, ...others] = Array.from(
-    { length: elf.readUInt16LE(0x38) },
-    (_, index) => segments + 56 * index,
-  ).filter((header) => elf.readUInt32LE(header) === 1 && number(header + 8) + number(header + 0x20) === end)
-  assert(segment !== undefined && others.length === 0 && sections >= end, 'the appended section ends the last segment')
   for (const length of [segment + 0x20, segment + 0x28]) set(length, number(length) - saved)
   set(appended + 0x20, 8 + graph.length)
   for (const header of headers) if (number(header + 0x18) >= end) set(header + 0x18, number(header + 0x18) - saved)
