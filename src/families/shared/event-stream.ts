@@ -119,66 +119,85 @@ const STREAM_HEADERS = {
 }
 
 /**
- * The response. It is pulled: nothing is read from the source before the client has read what came before. A default
- * stream without a buffer does that; a `direct` one was measured not to apply back-pressure to its source.
+ * The response. Nothing is read from the source before the client has read what came before: the runtime's `direct` stream
+ * holds back whoever waits for `flush(true)`, and takes half the time of a default one.
  */
 export function eventStream(parts: EventStreamParts): Response {
   const { status = 200, headers, framing: { content_type = EVENT_STREAM } = COMMENTS } = parts
-  const body = new ReadableStream<Uint8Array>(new ClientStream(parts), PULLED)
+  const body = new ReadableStream(new ClientStream(parts) as unknown as UnderlyingSource)
   return new Response(body, { status, headers: { ...headers, ...STREAM_HEADERS, 'content-type': content_type } })
 }
 
-const PULLED = { highWaterMark: 0 }
-const encoder = new TextEncoder()
+/** `flush(true)` waits until the client has taken the bytes; undefined where a reader in this process reads. */
+export type Controller = {
+  write(part: string | Uint8Array): unknown
+  flush(wait: true): Promise<unknown> | undefined
+  close(reason?: unknown): void
+}
 
-/** The loop of one stream: each `pull` of the client reads one part of the source and writes it. */
-class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
+/** The loop of one stream: reads one part of the source and writes it. */
+export class ClientStream {
+  readonly type = 'direct' // not of the standard
   readonly #parts: EventStreamParts
   readonly #source: AsyncIterator<string | Uint8Array>
-  #controller: ReadableStreamDefaultController<Uint8Array> | undefined
+  #controller: Controller | undefined
   #lastSentAt: number
   #cancelTimer: (() => void) | undefined
   #isEnded = false
   #hasStarted = false
-  #isPulling = false
+  /** Whether the source is waited for, and all that came before was taken. */
+  #isReading = false
+  /** Whether the client has not taken the last comment. */
+  #isHeld = false
 
   constructor(parts: EventStreamParts) {
     this.#parts = parts
     this.#source = parts.batches[Symbol.asyncIterator]()
-    this.#lastSentAt = parts.arrived ?? parts.clock.steady()
+    const { arrived, clock, keep_alive_ms } = parts
+    this.#lastSentAt = arrived ?? clock.steady()
+    const left = this.#lastSentAt + keep_alive_ms - clock.steady()
+    this.#watchSilence(left > 0 ? left : keep_alive_ms)
   }
 
-  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+  async pull(direct: unknown): Promise<void> {
+    const controller = direct as Controller
+    const isFirst = !this.#controller
     this.#controller = controller
+    if (this.#isReading) return // the part for which a former pull waits is for this one
     const { clock, keep_alive_ms } = this.#parts
     // Proxies may buffer a head without a body: the keep-alive is sent with it.
-    if (clock.steady() - this.#lastSentAt >= keep_alive_ms) this.#keepAlive()
-    this.#watchSilence(keep_alive_ms - (clock.steady() - this.#lastSentAt))
+    if (isFirst && clock.steady() - this.#lastSentAt >= keep_alive_ms) this.#keepAlive(controller)
+    try {
+      while (!this.#isEnded) if (await this.#next(controller)) await controller.flush(true)
+    } catch (error) {
+      this.#end('cut')
+      throw error
+    }
   }
 
-  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    this.#isPulling = true
+  /** Whether a part was written. */
+  async #next(controller: Controller): Promise<boolean> {
+    this.#isReading = true
     try {
       const { done, value } = await this.#source.next()
-      if (this.#isEnded) return
+      if (this.#isEnded) return false
       if (done) {
         this.#end('done')
         controller.close()
-        return
+        return false
       }
       this.#lastSentAt = this.#parts.clock.steady()
       if (!this.#hasStarted) this.#parts.onFirstByte?.()
       this.#hasStarted = true
-      controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
-    } catch (error) {
-      this.#end('cut')
-      controller.error(error)
+      controller.write(value)
+      return true
     } finally {
-      this.#isPulling = false
+      this.#isReading = false
     }
   }
 
   async cancel(): Promise<void> {
+    if (this.#isEnded) return
     this.#end('client_gone')
     // The source ends only after the read for which it waits.
     this.#parts.abort()
@@ -192,10 +211,17 @@ class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
     this.#parts.onEnd(outcome)
   }
 
-  #keepAlive(): void {
+  #keepAlive(controller: Controller): void {
     this.#lastSentAt = this.#parts.clock.steady()
     const { keep_alive } = this.#parts.framing ?? COMMENTS
-    if (keep_alive !== '') this.#controller?.enqueue(encoder.encode(keep_alive))
+    if (keep_alive === '') return
+    controller.write(keep_alive)
+    const flushed = controller.flush(true)
+    if (!flushed) return
+    this.#isHeld = true
+    void flushed.then(() => {
+      this.#isHeld = false
+    })
   }
 
   /** One timer for the whole stream, rescheduled when it fires: a timer per chunk would cost more than the chunk. */
@@ -207,21 +233,20 @@ class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
     if (this.#isEnded) return
     const { clock, keep_alive_ms } = this.#parts
     const silence = clock.steady() - this.#lastSentAt
-    // If the queue is not empty, the client has not read the last chunk.
-    const isReading = this.#isPulling && (this.#controller?.desiredSize ?? 0) >= 0
-    if (!isReading && silence >= STALLED_MILLISECONDS) {
+    const reading = this.#isReading && !this.#isHeld ? this.#controller : undefined
+    if (!reading && silence >= STALLED_MILLISECONDS) {
       this.#abandon()
       return
     }
     const left = keep_alive_ms - silence
-    if (left <= 0 && isReading) this.#keepAlive()
+    if (left <= 0 && reading) this.#keepAlive(reading)
     this.#watchSilence(left > 0 ? left : keep_alive_ms)
   }
 
   #abandon(): void {
     this.#end('client_gone')
     this.#parts.abort()
-    this.#controller?.error(new Error('The client read nothing for too long.'))
+    this.#controller?.close(new Error('The client read nothing for too long.'))
     void this.#source.return?.()
   }
 }
