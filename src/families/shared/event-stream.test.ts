@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import type { Outcome } from '../../http/context.ts'
-import { awaitStart, ClientStream, type Controller, eventStream, type Framing } from './event-stream.ts'
+import { awaitStart, eventStream, type Framing } from './event-stream.ts'
 
 /** A stream over items that the test hands out one by one. */
 function streamOf(framing?: Framing, waited_ms = 0) {
@@ -79,15 +79,27 @@ test('writes every batch as one chunk and reports its end once', async () => {
   expect(stream.clock.waiting()).toBe(0)
 })
 
+test('reads nothing from its source before the client reads', async () => {
+  const stream = streamOf()
+  for (let i = 0; i < 10; i++) stream.say(`data: ${i}\n\n`)
+  await Promise.resolve()
+  expect(stream.counts().pulls).toBe(0)
+  await stream.read()
+  await Promise.resolve()
+  expect(stream.counts().pulls).toBe(1)
+})
+
 describe('silence', () => {
-  test('is interrupted by a comment every 15 s, not earlier', async () => {
+  test('is interrupted by a comment every 15 s, not earlier, and only while the client is reading', async () => {
     const stream = streamOf()
     const first = stream.read()
     stream.clock.advance(14_999)
     expect(await Promise.race([first, Promise.resolve('nothing')])).toBe('nothing')
     stream.clock.advance(1)
     expect(await first).toBe(': keep-alive\n\n')
+    stream.clock.advance(60_000)
     stream.say('data: 1\n\n')
+    expect(await stream.read()).toBe(': keep-alive\n\n')
     expect(await stream.read()).toBe('data: 1\n\n')
   })
 
@@ -173,6 +185,18 @@ describe('a client', () => {
     expect(stream.clock.waiting()).toBe(0)
   })
 
+  test('that reads nothing for two minutes counts as gone, and not before', async () => {
+    const stream = streamOf()
+    stream.say('data: 1\n\n')
+    await stream.read()
+    stream.clock.advance(105_000)
+    expect(stream.outcomes).toEqual([])
+    stream.clock.advance(30_000)
+    expect(stream.outcomes).toEqual(['client_gone'])
+    expect(stream.counts()).toMatchObject({ aborted: 1, returned: 1 })
+    expect(stream.reader.read()).rejects.toThrow('read nothing')
+  })
+
   test('that keeps reading never counts as gone', async () => {
     const stream = streamOf()
     for (let i = 0; i < 40; i++) {
@@ -182,93 +206,5 @@ describe('a client', () => {
       expect(await next).toBe(': keep-alive\n\n')
     }
     expect(stream.outcomes).toEqual([])
-  })
-})
-
-/** A stream that the runtime sends, to a connection that takes what was written when the test says so. */
-function sentStream() {
-  const clock = manualClock()
-  const written: string[] = []
-  const outcomes: Outcome[] = []
-  let take = () => {}
-  let closedWith: unknown
-  let pulls = 0
-  const sink: Controller = {
-    write: (part) => void written.push(String(part)),
-    flush: () =>
-      new Promise<void>((resolve) => {
-        take = resolve
-      }),
-    close: (reason) => {
-      closedWith = reason ?? 'nothing'
-    },
-  }
-  const source = {
-    [Symbol.asyncIterator]: () => ({
-      next(): Promise<IteratorResult<string>> {
-        pulls++
-        return pulls === 3 ? new Promise(() => {}) : Promise.resolve({ done: false, value: `data: ${pulls}\n\n` })
-      },
-    }),
-  }
-  const stream = new ClientStream({
-    batches: source,
-    keep_alive_ms: 15_000,
-    clock,
-    abort() {},
-    onEnd: (outcome) => void outcomes.push(outcome),
-  })
-  void stream.pull(sink)
-  const settle = async () => {
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve()
-  }
-  return {
-    clock,
-    written,
-    outcomes,
-    settle,
-    pulls: () => pulls,
-    closedWith: () => closedWith,
-    async take() {
-      take()
-      await settle()
-    },
-  }
-}
-
-describe('a connection', () => {
-  test('that takes nothing more holds the source back, and gets no comment', async () => {
-    const sent = sentStream()
-    await sent.settle()
-    sent.clock.advance(60_000)
-    expect(sent.pulls()).toBe(1)
-    expect(sent.written).toEqual(['data: 1\n\n'])
-    await sent.take()
-    expect(sent.pulls()).toBe(2)
-  })
-
-  test('gets no second comment before it has taken the first', async () => {
-    const sent = sentStream()
-    await sent.settle()
-    await sent.take()
-    await sent.take()
-    sent.clock.advance(45_000)
-    expect(sent.written).toEqual(['data: 1\n\n', 'data: 2\n\n', ': keep-alive\n\n'])
-    await sent.take()
-    sent.clock.advance(15_000)
-    expect(sent.written).toHaveLength(4)
-    expect(sent.outcomes).toEqual([])
-  })
-
-  test('that takes nothing for two minutes is closed', async () => {
-    const sent = sentStream()
-    await sent.settle()
-    sent.clock.advance(105_000)
-    expect(sent.outcomes).toEqual([])
-    sent.clock.advance(30_000)
-    expect(sent.outcomes).toEqual(['client_gone'])
-    expect(String(sent.closedWith())).toContain('read nothing for too long')
-    await sent.take()
-    expect(sent.pulls()).toBe(1)
   })
 })
