@@ -137,7 +137,7 @@ const asFiles = (directory: string): BunPlugin => ({
 const drawing: BunPlugin = {
   name: 'canvas',
   setup(build) {
-    build.onResolve({ filter: /^@napi-rs\/canvas-/ }, () => ({ path: 'native', namespace: 'canvas' }))
+    build.onResolve({ filter: /^@napi-rs\/canvas-(?!wasm)/ }, () => ({ path: 'native', namespace: 'canvas' }))
     build.onLoad({ filter: /./, namespace: 'canvas' }, () => ({
       contents: `module.exports = require(${JSON.stringify(NATIVE)}).loadNative('${CANVAS}')`,
       loader: 'js',

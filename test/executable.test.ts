@@ -15,7 +15,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { hostTarget } from '../scripts/build-binary.ts'
+import { fileURLToPath } from 'node:url'
+import { hostTarget, TARGETS } from '../scripts/build-binary.ts'
 import { buildPackages } from '../scripts/build-package.ts'
 import { OWNER } from './kit/admin.ts'
 import { UNCONFINED_WITHOUT_LANDLOCK } from './kit/confined.ts'
@@ -56,21 +57,23 @@ const canIsolate = process.platform === 'linux' && spawnSync('unshare', ['--moun
 /** What deploy/Dockerfile makes: the executable, the libraries of a minimal Debian, and an empty volume. */
 function imageTree(): string {
   const image = empty('image')
-  for (const directory of ['usr/local/bin', 'data', 'proc', 'tmp'])
+  for (const directory of ['usr/local/bin', 'data', 'dev', 'proc', 'tmp'])
     mkdirSync(join(image, directory), { recursive: true })
   cpSync(executable, join(image, 'usr/local/bin/gatehouse'))
-  const libraries = execFileSync('ldd', [executable], { encoding: 'utf8' }).match(/\/\S+/g) ?? []
+  const drawing = fileURLToPath(import.meta.resolve(TARGETS[hostTarget()]?.canvas ?? ''))
+  const needed = execFileSync('ldd', [executable, drawing], { encoding: 'utf8' })
+  const libraries = [...needed.matchAll(/(?:=> |^\t)(\/\S+)/gm)].map(([, path = '']) => path)
   for (const library of libraries) cpSync(realpathSync(library), join(image, library))
   chownSync(join(image, 'data'), 65532, 65532)
   return image
 }
 
-/** A command that becomes the gateway in the image: it reads only, but for the volume and /tmp, as the image's user. */
+/** A command that becomes the gateway in the image, as its user: it reads only, but for the volume and a /tmp like Docker's. */
 const inImage = (image: string) => `#!/bin/sh
 exec unshare --mount sh -euc '
   mount --bind "$0" "$0"; mount -o remount,ro,bind "$0"
   mount --bind "$0/data" "$0/data"; mount -o remount,rw,bind "$0/data"
-  mount -t tmpfs tmpfs "$0/tmp"; mount --bind /proc "$0/proc"
+  mount -t tmpfs -o noexec,nosuid,nodev tmpfs "$0/tmp"; mount --bind /proc "$0/proc"; mount --bind /dev "$0/dev"
   exec /usr/sbin/chroot --userspec=65532:65532 "$0" /usr/local/bin/gatehouse "$@"' '${image}' "$@"
 `
 
@@ -256,6 +259,8 @@ describe('the executable', () => {
       const isolated = await startServe({ directory: root, command, environment })
       const url = `http://127.0.0.1:${isolated.port}`
       expect(spawnSync(executable, ['health', '--url', url], { encoding: 'utf8' }).stdout).toBe('ready\n')
+      const drawn = { model: 'sandbox/image', prompt: 'a gate' }
+      expect((await call(isolated, '/v1/images/generations', drawn)).status).toBe(200)
       expect(await ended(isolated)).toBe(0)
       expect(statSync(join(image, 'data/gatehouse.db')).uid).toBe(65532)
     },

@@ -56,7 +56,9 @@ try {
 const lines = createInterface({ input: process.stdin })
 lines.on('line', (line) => {
   render(JSON.parse(line) as RendererJob).catch((error: unknown) => {
-    send({ failed: error instanceof Error ? error.message : String(error) })
+    // The drawing library gives advice for npm; the reason is below.
+    const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
+    send({ failed: reason instanceof Error ? reason.message : String(reason) })
   })
 })
 // The gateway has ended, so nobody waits for this process.

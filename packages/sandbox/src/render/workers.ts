@@ -93,9 +93,10 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
 
   function startWorker(): Worker {
     const [program = '', ...rest] = parts.command ?? rendererCommand()
-    // Only PATH of the environment: the rest holds the operator's keys.
+    // Only these of the environment: the rest holds the operator's keys. A container's user may have no home.
     // A process group of its own, so that its child processes can be stopped with it.
-    const env = { PATH: process.env.PATH }
+    const { PATH, TMPDIR, HOME = '/' } = process.env
+    const env = { PATH, TMPDIR, HOME }
     const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'ignore'], env, detached: true })
     const worker: Worker = { process: child, pending: undefined, cancelTimer: () => {} }
     workers.add(worker)
