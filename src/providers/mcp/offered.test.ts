@@ -102,3 +102,42 @@ it('is announced less and less often while it differs each time, the last change
   await change('later')
   expect(announced).toHaveLength(before + 2)
 })
+
+it('has a list that cannot be read once more as it was, and none where the server has no such method', async () => {
+  const clock = manualClock()
+  let failure: object | undefined
+  const list = async () => {
+    if (failure) throw failure
+    return { prompts: [{ name: 'p' }], resources: [{ name: 'r', uri: 'r:1' }], resourceTemplates: [] }
+  }
+  const client = {
+    getServerCapabilities: () => ({ prompts: {}, resources: {} }),
+    getInstructions: () => undefined,
+    getServerVersion: () => undefined,
+    listPrompts: list,
+    listResources: list,
+    listResourceTemplates: list,
+  } as unknown as Client
+  const offered = createOffered({
+    name: 'v',
+    limits: { connect_ms: 15_000, call_ms: CALL_MS, max_bytes: 1 },
+    clock,
+    connect: async () => client,
+    isConnected: () => true,
+    isClosed: () => false,
+    onListed() {},
+    onChanged() {},
+    isLost: async () => false,
+    failed: (thrown) => thrown as never,
+  })
+  const counts = async () => {
+    const { prompts, resources } = await offered.offer()
+    clock.advance(60_000)
+    return [prompts.length, resources.length]
+  }
+  expect(await counts()).toEqual([1, 1])
+  failure = { code: -32603 }
+  expect(await counts()).toEqual([1, 1])
+  failure = { code: -32601 }
+  expect(await counts()).toEqual([0, 0])
+})

@@ -1,6 +1,7 @@
 /** Keeps what an MCP server offers: asks for it anew after a time, when it has changed, and before a call of a tool. */
 import type { Client, Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client'
 import { type Clock, pause } from '../../kit/clock.ts'
+import { memberOf } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { UpstreamLimits } from './upstream-fetch.ts'
 
@@ -166,13 +167,17 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
     listed(async (client) => {
       const options = { timeout: limits.connect_ms, cacheMode: 'refresh' as const }
       const has = client.getServerCapabilities() ?? {}
+      const prior = { prompts: [], resources: [], templates: [], ...offered }
       const [tools, prompts, resources, templates] = await Promise.all([
         listTools(client, limits.connect_ms),
-        // Many servers lack a method that they announce, most often that of templates.
-        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts, none) : [],
-        has.resources ? client.listResources(undefined, options).then((list) => list.resources, none) : [],
+        has.prompts ? client.listPrompts(undefined, options).then((list) => list.prompts, orElse(prior.prompts)) : [],
         has.resources
-          ? client.listResourceTemplates(undefined, options).then((list) => list.resourceTemplates, none)
+          ? client.listResources(undefined, options).then((list) => list.resources, orElse(prior.resources))
+          : [],
+        has.resources
+          ? client
+              .listResourceTemplates(undefined, options)
+              .then((list) => list.resourceTemplates, orElse(prior.templates))
           : [],
       ])
       askedAt = clock.steady()
@@ -212,4 +217,10 @@ export function createOffered({ name, limits, clock, connect, ...parts }: Offere
   }
 }
 
-const none = (): never[] => []
+const METHOD_NOT_FOUND = -32601
+
+/** Many servers lack a method that they announce, most often that of templates. Otherwise what guards hide remains known. */
+const orElse =
+  <Item>(prior: Item[]) =>
+  (thrown: unknown): Item[] =>
+    memberOf(thrown, 'code') === METHOD_NOT_FOUND ? [] : prior
