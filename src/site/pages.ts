@@ -46,21 +46,27 @@ export function htmlPage(write: (parts: { version: string; nonce: string }) => s
   })
 }
 
+/** Made once: hashing some megabytes would hold up calls for milliseconds. */
+let scriptTag: string | undefined
+
 /** The script has some megabytes and is rarely requested: it is read for each request, not kept in memory. */
 async function scalarScript({ request }: Context): Promise<Response> {
-  const script =
-    readPacked('standalone.js') ??
-    (await readFile(fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))))
-  const etag = `"${sha256(script.toString('latin1')).slice(0, 20)}"`
+  const given = request.headers.get('if-none-match')
+  const script = given !== null && given === scriptTag ? undefined : await readScript()
+  scriptTag ??= `"${sha256(script?.toString('latin1') ?? '').slice(0, 20)}"`
   const headers = {
     'content-type': 'text/javascript; charset=utf-8',
     'cache-control': 'public, max-age=3600',
     'x-content-type-options': 'nosniff',
-    etag,
+    etag: scriptTag,
   }
-  if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
+  if (given === scriptTag) return new Response(null, { status: 304, headers })
   return new Response(script, { headers })
 }
+
+const readScript = async (): Promise<Buffer<ArrayBuffer>> =>
+  readPacked('standalone.js') ??
+  (await readFile(fileURLToPath(new URL('browser/standalone.js', import.meta.resolve('@scalar/api-reference')))))
 
 const About = titled('About', {
   name: Type.Literal('Gatehouse'),
