@@ -1,6 +1,6 @@
 import { edenGC } from 'bun:jsc'
 import { expect, test } from 'bun:test'
-import { collectAfter } from './collect-garbage.ts'
+import { collectAfter, createCollector } from './collect-garbage.ts'
 
 const MEGABYTE = 1024 * 1024
 
@@ -20,4 +20,23 @@ test('garbage that a collection has promoted is collected once much was read', a
     await Bun.sleep(0)
     collectAfter(MEGABYTE)
   }
+})
+
+test.each([20, 500])('collections of %p ms take at most 5 %% of the time, however much is read', (each_ms) => {
+  const clock = { ms: 1_000_000, collected: 0 }
+  const collect = () => {
+    clock.ms += each_ms
+    clock.collected++
+  }
+  const read = createCollector(collect, () => clock.ms)
+  read(3 * MEGABYTE)
+  expect(clock.collected).toBe(0)
+  const start = clock.ms
+  for (let piece = 0; piece < 100_000; piece++) {
+    clock.ms++
+    read(MEGABYTE)
+  }
+  expect(clock.collected).toBeGreaterThan(1)
+  // The first one may lie right at the beginning.
+  expect((clock.collected - 1) * each_ms).toBeLessThanOrEqual((clock.ms - start) * 0.05)
 })

@@ -8,17 +8,21 @@ import { fullGC } from 'bun:jsc'
 const BYTES_BETWEEN = 4 * 1024 * 1024
 /** Everything waits for a collection, some 20 ms: it takes at most so much of the time. */
 const MOST_SHARE = 0.05
-let since = 0
-let next = 0
 
-/** So much was read. */
-export function collectAfter(bytes: number): void {
-  since += bytes
-  if (since < BYTES_BETWEEN) return
-  const start = performance.now()
-  if (start < next) return
-  since = 0
-  fullGC()
-  const end = performance.now()
-  next = end + (end - start) / MOST_SHARE
+/** What is told how much was read. */
+export function createCollector(collect: () => void, now: () => number): (bytes: number) => void {
+  let since = 0
+  let next = 0
+  return (bytes) => {
+    since += bytes
+    if (since < BYTES_BETWEEN) return
+    const start = now()
+    if (start < next) return
+    since = 0
+    collect()
+    const end = now()
+    next = end + (end - start) / MOST_SHARE
+  }
 }
+
+export const collectAfter = createCollector(fullGC, () => performance.now())

@@ -90,6 +90,18 @@ describe('batches in the form of OpenAI', () => {
     expect(await vendor.find({ mark: 'm', uploaded: 'file-1', lines: 1 }, 50, signal)).toEqual({ id: 'batch_1' })
   })
 
+  test('that failed for want of room once some was executed are found, and not created again', async () => {
+    const { signal } = new AbortController()
+    const errors = { data: [{ code: 'token_limit_exceeded', message: 'Too many tokens.' }] }
+    const failed = { id: 'batch_2', created_at: 100, input_file_id: 'file-1', output_file_id: 'file-2', errors }
+    const batch = { ...failed, status: 'failed' }
+    const vendor = batchesAt('https://api.openai.com/v1', (url) =>
+      JSON.stringify(url.endsWith('batch_2') ? batch : { data: [batch], has_more: false }),
+    )
+    expect(await vendor.state('batch_2', signal)).toEqual({ is: 'ended' })
+    expect(await vendor.find({ mark: 'm', uploaded: 'file-1', lines: 1 }, 50, signal)).toEqual({ id: 'batch_2' })
+  })
+
   test('are absent where the list is null, as that of Together is without any', async () => {
     const { signal } = new AbortController()
     const find = (base_url: string) =>

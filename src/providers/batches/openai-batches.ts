@@ -120,6 +120,10 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
   }
   /** Together puts it into a member when it is created. */
   const batchIn = (payload: JsonRecord): JsonRecord => (isRecord(payload.job) ? payload.job : payload)
+  const hasNone = (batch: JsonRecord) =>
+    FAILED.includes(statusOf(batch)) && (dialect.is_processed || (!batch[names.output] && !batch[names.error]))
+  /** OpenAI and Azure count the tokens of a batch once they have created it, and fail it where others have the room. */
+  const isFull = (batch: JsonRecord) => hasNone(batch) && problemIn(batch).code === FULL
   const one = async (id: string, signal: AbortSignal) =>
     batchIn(await client.json({ path: `${batches}/${encodeURIComponent(id)}`, signal }))
 
@@ -198,13 +202,10 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
     async state(id, signal): Promise<BatchState> {
       const batch = await one(id, signal)
       textIn(batch.status)
-      const status = statusOf(batch)
-      if (!ENDED.includes(status)) return { is: 'running' }
-      const isEmpty = !batch[names.output] && !batch[names.error]
-      const hasNone = FAILED.includes(status) && (isEmpty || dialect.is_processed)
+      if (!ENDED.includes(statusOf(batch))) return { is: 'running' }
       return {
         is: 'ended',
-        ...(hasNone && { problem: problemIn(batch).message, ...(isFull(batch) && { is_full: true as const }) }),
+        ...(hasNone(batch) && { problem: problemIn(batch).message, ...(isFull(batch) && { is_full: true as const }) }),
       }
     },
     async cancel(id, signal) {
@@ -229,9 +230,6 @@ function problemIn({ errors, error }: JsonRecord): { code: unknown; message: str
   const { code, message = error } = (Array.isArray(list) ? list.find(isRecord) : undefined) ?? {}
   return { code, message: typeof message === 'string' ? message : 'The batch failed.' }
 }
-
-/** OpenAI and Azure count the tokens of a batch once they have created it, and fail it where others have the room. */
-const isFull = (batch: JsonRecord): boolean => statusOf(batch) === 'failed' && problemIn(batch).code === FULL
 
 /** Azure capitalizes some. */
 const statusOf = ({ status }: JsonRecord): string => String(status).toLowerCase()

@@ -11,7 +11,7 @@ type Found = Awaited<ReturnType<BatchProvider['find']>>
 const PLAIN = { mark: 'gh1_', model: 'm', path: '/chat/completions', lines: 2, bytes: 100 }
 const MINUTE = 60_000
 const refusal = (code: 'bad_upstream_response' | 'server_is_overloaded', accepted?: 'no') =>
-  new GatewayError(code, 'The vendor says no.', { ...(accepted && { accepted }) })
+  new GatewayError(code, 'The vendor says no.', { upstream_status: 429, ...(accepted && { accepted }) })
 
 class Crash extends Error {}
 
@@ -181,6 +181,28 @@ describe('an order', () => {
     expect(await order.place()).toEqual({ is: 'later', wait_ms: 15_000 })
     expect(order.asked).toEqual(['upload', 'create of file-1', 'state', 'create of file-1'])
     expect(await order.place(true)).toMatchObject({ is: 'ended', problem: 'no room' })
+  })
+
+  test('whose file its vendor has not processed yet is tried again at the next step', async () => {
+    const order = placing()
+    order.told.create = () => {
+      throw new GatewayError('server_is_overloaded', 'Not processed.', { accepted: 'no' })
+    }
+    await expect(order.place()).rejects.toThrow('Not processed')
+    order.told.create = undefined
+    order.clock.advance(MINUTE)
+    expect(await order.place()).toEqual({ is: 'later', wait_ms: 15_000 })
+  })
+
+  test('that was being created when it was backed up is created only once lists have what came before the restore', async () => {
+    const sent_ms = placing().clock.now()
+    const order = placing({ stage: 'sent', uploaded: 'file-1', sent_ms })
+    order.clock.advance(60 * MINUTE)
+    order.told.restored = { backup_ms: sent_ms, at_ms: order.clock.now() }
+    expect(await order.place()).toEqual({ is: 'later', wait_ms: MINUTE })
+    order.clock.advance(5 * MINUTE)
+    await order.place()
+    expect(order.asked).toEqual(['find', 'find', 'create of file-1'])
   })
 
   test('of a batch that is over is never sent, and cancelled once where it was', async () => {

@@ -65,9 +65,10 @@ export async function placeOrder(order: PlacedOrder, placing: Placing): Promise<
   }
   if (order.stage === 'sent') {
     const since = secondsBefore(order.sent_ms ?? 0)
+    const last_ms = Math.max(order.sent_ms ?? 0, placing.restored?.at_ms ?? 0)
     const found = await vendor.find({ ...order, uploaded: order.uploaded ?? null }, since, signal)
     if (typeof found === 'object') await save({ stage: 'created', id: found.id })
-    else if (found !== 'absent' || clock.now() < (order.sent_ms ?? 0) + LISTED_MILLISECONDS) return LATER
+    else if (found !== 'absent' || clock.now() < last_ms + LISTED_MILLISECONDS) return LATER
     else await save({ stage: 'uploaded' })
   }
   if (isOver && order.stage !== 'created') return { is: 'unsent' }
@@ -89,7 +90,8 @@ export async function placeOrder(order: PlacedOrder, placing: Placing): Promise<
       if (!(thrown instanceof GatewayError) || thrown.detail.accepted !== 'no') throw thrown
       const { code, message } = thrown
       if (code !== 'server_is_overloaded') return { is: 'refused', code, message }
-      await save({ stage: 'uploaded' })
+      // Its file, which is not ready, was never refused.
+      await save({ stage: 'uploaded', ...(thrown.detail.upstream_status === undefined && { sent_ms: 0 }) })
       throw thrown
     }
   }
