@@ -6,11 +6,14 @@
 import { fullGC } from 'bun:jsc'
 
 const BYTES_BETWEEN = 4 * 1024 * 1024
-/** Everything waits for a collection, some 20 ms: it takes at most so much of the time. */
+/** Everything waits for a collection, some 20 ms of a small heap: it takes at most so much of the time. */
 const MOST_SHARE = 0.05
+/** Where more is in use, a collection takes 100 ms and more, which matters more than tens of megabytes: the next one is far off. */
+const LARGE_BYTES = 100 * 1024 * 1024
+const REST_MILLISECONDS = 600_000
 
-/** What is told how much was read. */
-export function createCollector(collect: () => void, now: () => number): (bytes: number) => void {
+/** What is told how much was read. `collect` returns the bytes that are left. */
+export function createCollector(collect: () => number, now: () => number): (bytes: number) => void {
   let since = 0
   let next = 0
   return (bytes) => {
@@ -19,9 +22,9 @@ export function createCollector(collect: () => void, now: () => number): (bytes:
     const start = now()
     if (start < next) return
     since = 0
-    collect()
+    const left = collect()
     const end = now()
-    next = end + (end - start) / MOST_SHARE
+    next = end + (left > LARGE_BYTES ? REST_MILLISECONDS : (end - start) / MOST_SHARE)
   }
 }
 
