@@ -1,5 +1,9 @@
 /** The sources of models: the file, the environment, and model discovery, at start and at a reload. */
+import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { configOf, startGateway } from './kit/gateway.ts'
 import { startVendor, whole } from './kit/vendor.ts'
 
@@ -10,8 +14,8 @@ afterEach(async () => {
 
 const listOf = (...ids: string[]) => whole({ object: 'list', data: ids.map((id) => ({ id, object: 'model' })) })
 
-async function start(settings: Parameters<typeof startGateway>[0]) {
-  const gateway = await startGateway(settings)
+async function start(...given: Parameters<typeof startGateway>) {
+  const gateway = await startGateway(...given)
   open.push(() => gateway[Symbol.asyncDispose]())
   const ids = () => gateway.instance.summary().models.map((model) => model.id)
   return { gateway, ids }
@@ -45,6 +49,31 @@ describe('a provider with discover: true', () => {
     expect(ids().every((id) => id.startsWith('sandbox/'))).toBe(true)
     expect(gateway.logged()).toContain('model discovery failed')
     expect(gateway.logged()).not.toContain('127.0.0.1:9')
+  })
+
+  test('adds its models later where the store cannot be read when they are known', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-supply-'))
+    const path = join(directory, 'gatehouse.db')
+    const vendor = vendorOf('one')
+    const [asked, known] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    vendor.otherwise(async (wire) => {
+      asked.resolve()
+      await known.promise
+      return listOf('one')(wire)
+    })
+    const providers = { v: { base_url: vendor.url, discover: true } }
+    const { gateway, ids } = await start({ sandbox: false, providers }, { store_url: `sqlite:${path}` })
+    await asked.promise
+    using database = new Database(path)
+    database.run('alter table models rename to away')
+    known.resolve()
+    await gateway.instance.discovery
+    expect([ids(), gateway.logged()]).toEqual([[], expect.stringContaining('discovered models are not served yet')])
+    database.run('alter table away rename to models')
+    gateway.clock.advance(30_000)
+    while (ids().length === 0) await Bun.sleep(0)
+    expect(ids()).toEqual(['v/one'])
+    rmSync(directory, { recursive: true })
   })
 })
 

@@ -86,6 +86,7 @@ export type Supply = {
 
 /** Model discovery at start is optional and must not take long. */
 const LIST_MODELS_MILLISECONDS = 10_000
+const AGAIN_MILLISECONDS = 30_000
 
 export function createSupply(given: SupplyParts): Supply {
   const { environment, clock, log, manual, catalogue, media, seen, transport, onRecovered } = given
@@ -241,6 +242,9 @@ export function createSupply(given: SupplyParts): Supply {
       await Promise.all(discoverable.map(([id, { provider }]) => listModels(id, provider)))
       await serialized(async () => {
         if (config && !stopped.signal.aborted) await fill(config, supplyOf(config))
+      }).catch((error: Error) => {
+        log.warn('discovered models are not served yet', { why: error.message })
+        clock.after(AGAIN_MILLISECONDS, () => void this.discover())
       })
       const found = providers()
       for (const { id, models } of found) {
