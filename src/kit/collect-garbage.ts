@@ -12,7 +12,7 @@ const MOST_SHARE = 0.05
 const LARGE_BYTES = 100 * 1024 * 1024
 const REST_MILLISECONDS = 600_000
 
-/** What is told how much was read. `collect` returns the bytes that are left. */
+/** To be called with the bytes of each read. `collect` returns the bytes in use after it. */
 export function createCollector(collect: () => number, now: () => number): (bytes: number) => void {
   let since = 0
   let next = 0

@@ -49,7 +49,7 @@ type AccountParts = {
   isApiToken(secret: string): Promise<boolean>
   /** The owner token of the environment; undefined: there is none. */
   admin_token: string | undefined
-  /** Told of each wrong secret. */
+  /** Called for each wrong secret. */
   onFailure?(from: From): Promise<void>
   clock: Clock
   log: Log

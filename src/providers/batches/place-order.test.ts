@@ -22,7 +22,7 @@ function placing(stored: Partial<Order> = {}) {
   const asked: string[] = []
   const warned: string[] = []
   const seen: Parameters<BatchProvider['find']>[] = []
-  const told: {
+  const replies: {
     create?: (() => string) | undefined
     find?: Found
     state?: BatchState
@@ -39,20 +39,20 @@ function placing(stored: Partial<Order> = {}) {
     },
     async create(_: unknown, uploaded: unknown) {
       asked.push(`create of ${uploaded}`)
-      return told.create?.() ?? 'batch-1'
+      return replies.create?.() ?? 'batch-1'
     },
     async find(...given: Parameters<BatchProvider['find']>) {
       asked.push('find')
       seen.push(given)
-      return told.find ?? 'absent'
+      return replies.find ?? 'absent'
     },
     async state() {
       asked.push('state')
-      return told.state ?? { is: 'running' }
+      return replies.state ?? { is: 'running' }
     },
     async cancel() {
       asked.push('cancel')
-      if (told.isLost) throw new Error('gone')
+      if (replies.isLost) throw new Error('gone')
     },
   } as unknown as BatchProvider
   return {
@@ -60,7 +60,7 @@ function placing(stored: Partial<Order> = {}) {
     asked,
     warned,
     seen,
-    told,
+    replies,
     row: () => row,
     /** One step of a process, which reads what is stored. */
     place(isOver = false) {
@@ -73,11 +73,11 @@ function placing(stored: Partial<Order> = {}) {
           row = { ...order }
         },
         isOver,
-        restored: told.restored,
-        hasLines: async () => told.hasLines ?? true,
+        restored: replies.restored,
+        hasLines: async () => replies.hasLines ?? true,
         onAbsent: () => void asked.push('absent'),
         crashHook(point) {
-          if (point === told.crash) throw new Crash()
+          if (point === replies.crash) throw new Crash()
         },
         warn: (event) => void warned.push(event),
         clock,
@@ -96,7 +96,7 @@ describe('an order', () => {
     expect(order.asked.filter((one) => one !== 'state')).toHaveLength(2)
     expect(waits.slice(0, 3)).toEqual([15_000, 22_500, 33_750].map((wait_ms) => ({ is: 'later', wait_ms })))
     expect(waits.at(-1)).toEqual({ is: 'later', wait_ms: 5 * MINUTE })
-    order.told.state = { is: 'ended', problem: 'bad file' }
+    order.replies.state = { is: 'ended', problem: 'bad file' }
     expect(await order.place()).toEqual({ is: 'ended', problem: 'bad file' })
   })
 
@@ -108,11 +108,11 @@ describe('an order', () => {
   ] as const)('whose process dies at "%s" is not created twice', async (crash, stage, asked) => {
     const order = placing()
     if (crash === 'batch: order polled') await order.place()
-    order.told.crash = crash
+    order.replies.crash = crash
     await expect(order.place()).rejects.toThrow(Crash)
     expect(order.row().stage).toBe(stage)
-    order.told.crash = undefined
-    order.told.find = { id: 'batch-7' }
+    order.replies.crash = undefined
+    order.replies.find = { id: 'batch-7' }
     await order.place()
     expect(order.asked.slice(0, asked.length)).toEqual([...asked])
     expect(order.asked.filter((one) => one.startsWith('create')).length).toBeLessThanOrEqual(1)
@@ -124,21 +124,21 @@ describe('an order', () => {
     const lost = () => {
       throw refusal('bad_upstream_response')
     }
-    order.told.create = lost
+    order.replies.create = lost
     await expect(order.place()).rejects.toThrow('says no')
     expect(order.row().stage).toBe('sent')
-    order.told.create = undefined
+    order.replies.create = undefined
     for (const find of ['absent', 'unsure', 'hidden'] as const) {
-      order.told.find = find
+      order.replies.find = find
       expect(await order.place()).toEqual({ is: 'later', wait_ms: MINUTE })
     }
     order.clock.advance(5 * MINUTE)
     // Not even then where the vendor does not tell.
     for (const find of ['unsure', 'hidden'] as const) {
-      order.told.find = find
+      order.replies.find = find
       expect(await order.place()).toEqual({ is: 'later', wait_ms: MINUTE })
     }
-    order.told.find = 'absent'
+    order.replies.find = 'absent'
     await order.place()
     expect(order.asked.filter((one) => one.startsWith('create'))).toHaveLength(2)
     const [sought, since] = order.seen.at(-1) ?? []
@@ -148,7 +148,7 @@ describe('an order', () => {
 
   test('that its vendor refuses is refused, and one that it has no room for waits', async () => {
     const order = placing()
-    order.told.create = () => {
+    order.replies.create = () => {
       throw refusal('bad_upstream_response', 'no')
     }
     expect(await order.place()).toEqual({
@@ -157,11 +157,11 @@ describe('an order', () => {
       message: 'The vendor says no.',
     })
     const other = placing()
-    other.told.create = () => {
+    other.replies.create = () => {
       throw refusal('server_is_overloaded', 'no')
     }
     await expect(other.place()).rejects.toThrow('says no')
-    other.told.create = undefined
+    other.replies.create = undefined
     other.clock.advance(MINUTE)
     expect(await other.place()).toEqual({ is: 'later', wait_ms: 4 * MINUTE })
     other.clock.advance(4 * MINUTE)
@@ -172,7 +172,7 @@ describe('an order', () => {
   test('that fails for want of room is created again, of what was uploaded', async () => {
     const order = placing()
     await order.place()
-    order.told.state = { is: 'ended', problem: 'no room', is_full: true }
+    order.replies.state = { is: 'ended', problem: 'no room', is_full: true }
     expect(await order.place()).toEqual({ is: 'later', wait_ms: 5 * MINUTE })
     expect(order.warned).toEqual(['batch has no room at its provider'])
     expect(order.row().id).toBeUndefined()
@@ -185,11 +185,11 @@ describe('an order', () => {
 
   test('whose file its vendor has not processed yet is tried again at the next step', async () => {
     const order = placing()
-    order.told.create = () => {
+    order.replies.create = () => {
       throw new GatewayError('server_is_overloaded', 'Not processed.', { accepted: 'no' })
     }
     await expect(order.place()).rejects.toThrow('Not processed')
-    order.told.create = undefined
+    order.replies.create = undefined
     order.clock.advance(MINUTE)
     expect(await order.place()).toEqual({ is: 'later', wait_ms: 15_000 })
   })
@@ -198,7 +198,7 @@ describe('an order', () => {
     const sent_ms = placing().clock.now()
     const order = placing({ stage: 'sent', uploaded: 'file-1', sent_ms })
     order.clock.advance(60 * MINUTE)
-    order.told.restored = { backup_ms: sent_ms, at_ms: order.clock.now() }
+    order.replies.restored = { backup_ms: sent_ms, at_ms: order.clock.now() }
     expect(await order.place()).toEqual({ is: 'later', wait_ms: MINUTE })
     order.clock.advance(5 * MINUTE)
     await order.place()
@@ -209,19 +209,19 @@ describe('an order', () => {
     expect(await placing().place(true)).toEqual({ is: 'unsent' })
     expect(await placing({ stage: 'uploaded' }).place(true)).toEqual({ is: 'unsent' })
     const order = placing({ stage: 'created', id: 'batch-1' })
-    order.told.isLost = true
+    order.replies.isLost = true
     expect(await order.place(true)).toEqual({ is: 'later', wait_ms: 15_000 })
     expect(await order.place(true)).toMatchObject({ is: 'later' })
     expect(order.asked).toEqual(['cancel', 'state', 'state'])
     expect(order.warned).toEqual(['batch not cancelled at its provider'])
-    order.told.state = { is: 'ended' }
+    order.replies.state = { is: 'ended' }
     expect(await order.place(true)).toEqual({ is: 'ended' })
   })
 
   test('of a restored batch is adopted where its vendor has it', async () => {
     const order = placing({ stage: 'uploaded', uploaded: 'file-1' })
-    order.told.restored = { backup_ms: order.clock.now() - 60 * MINUTE, at_ms: order.clock.now() }
-    order.told.find = { id: 'batch-7' }
+    order.replies.restored = { backup_ms: order.clock.now() - 60 * MINUTE, at_ms: order.clock.now() }
+    order.replies.find = { id: 'batch-7' }
     await order.place()
     expect(order.row()).toMatchObject({ stage: 'created', id: 'batch-7', is_adopted: true, is_sought: true })
     expect(order.asked).toEqual(['find'])
@@ -244,8 +244,8 @@ describe('an order', () => {
     'of a restored batch that is %s (over: %p) ends after %p minutes as %p',
     async (find, isOver, minutes, is) => {
       const order = placing()
-      order.told.restored = { backup_ms: order.clock.now() - 60 * MINUTE, at_ms: order.clock.now() }
-      order.told.find = find
+      order.replies.restored = { backup_ms: order.clock.now() - 60 * MINUTE, at_ms: order.clock.now() }
+      order.replies.find = find
       order.clock.advance(minutes * MINUTE)
       expect(await order.place(isOver)).toEqual(is)
       expect(order.asked.includes('absent')).toBe(find === 'absent' && minutes === 5)
@@ -255,8 +255,8 @@ describe('an order', () => {
 
   test('of a restored batch whose lines are gone is gone', async () => {
     const order = placing()
-    order.told.restored = { backup_ms: 0, at_ms: 0 }
-    order.told.hasLines = false
+    order.replies.restored = { backup_ms: 0, at_ms: 0 }
+    order.replies.hasLines = false
     expect(await order.place()).toEqual({ is: 'gone' })
   })
 })
