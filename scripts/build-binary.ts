@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { BunPlugin } from 'bun'
+import lock from '../package-lock.json' with { type: 'json' }
 import { constants, filesIn, pack, places, ROOT, stageResources, WORKERS } from './packaging/program.ts'
 import { thirdPartyLicenses } from './packaging/third-party-licenses.ts'
 import { trimExecutable } from './packaging/trim.ts'
@@ -158,20 +159,23 @@ const tables: BunPlugin = {
   },
 }
 
-/** Packages that npm has installed several times in one version. */
-const oneCopy: BunPlugin = {
+/** Packages that npm has installed several times in one version: of each the first, whichever is asked for first. */
+export const oneCopy: BunPlugin = {
   name: 'one copy',
   setup(build) {
     const copies = new Map<string, string>()
+    for (const [directory, { version }] of Object.entries(lock.packages as Record<string, { version?: string }>)) {
+      const key = `${directory.slice(directory.lastIndexOf('node_modules/') + 13)} ${version}`
+      if (!copies.has(key)) copies.set(key, join(ROOT, directory))
+    }
     build.onResolve({ filter: /^(@ai-sdk\/provider|zod)/ }, ({ path, resolveDir }) => {
       const file = Bun.resolveSync(path, resolveDir)
       const [, directory = '', name = '', rest = ''] =
         /^(.*\/node_modules\/(@ai-sdk\/[\w-]+|zod))(\/.*)$/.exec(file) ?? []
       if (!directory) return undefined
       const { version } = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
-      const key = `${name} ${version}`
-      if (!copies.has(key)) copies.set(key, directory)
-      return { path: copies.get(key) + rest }
+      const copy = copies.get(`${name} ${version}`)
+      return copy ? { path: copy + rest } : undefined
     })
   },
 }

@@ -7,7 +7,7 @@ import { basename, join } from 'node:path'
 import Ajv from 'ajv'
 import metadata from '../package.json' with { type: 'json' }
 import lock from '../package-lock.json' with { type: 'json' }
-import { hostTarget } from '../scripts/build-binary.ts'
+import { hostTarget, oneCopy } from '../scripts/build-binary.ts'
 import { sha256 } from '../scripts/packaging/provenance.ts'
 import { billOfMaterials } from '../scripts/packaging/sbom.ts'
 import { changesOf, checkVersion, uncommitted, writeVersion } from '../scripts/packaging/version-files.ts'
@@ -107,6 +107,18 @@ describe.skipIf(!existsSync(join(ROOT, '.git')))('a release', () => {
 
   it('is equal where it is made again of the same commit', () => {
     expect(files.map((file) => [basename(file), sha256(file)])).toEqual([...first])
+  })
+
+  it('holds the same one of equal packages, whichever its bundler comes to first', () => {
+    const held = (...users: string[]) => {
+      const resolves: ((asked: { path: string; resolveDir: string }) => unknown)[] = []
+      oneCopy.setup({ onResolve: (_: unknown, given: (typeof resolves)[0]) => resolves.push(given) } as never)
+      return users.map((user) => resolves[0]?.({ path: 'zod', resolveDir: join(ROOT, 'node_modules', user) }))
+    }
+    const users = ['@modelcontextprotocol/client', '@modelcontextprotocol/server']
+    const [one, other] = held(...users)
+    expect(one).toEqual({ path: expect.stringContaining('/zod/') })
+    expect([other, ...held(...users.toReversed())]).toEqual([one, one, one])
   })
 
   it('has checksums and the origin of each of its files', () => {

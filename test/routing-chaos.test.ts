@@ -111,11 +111,11 @@ describe('what users of other gateways complain about', () => {
     const asking = ask(gateway, 1).then(([one = 0]) => {
       status = one
     })
-    for (let calls = 1; calls <= 3; calls++) {
-      while (sum(sent(vendors)) < calls && status === 0) {
-        gateway.clock.advance(100)
-        await new Promise((resolve) => setImmediate(resolve))
-      }
+    const third = vendor()
+    while (status === 0) {
+      gateway.clock.advance(100)
+      // As long as a call takes: the clock must not reach the end of one that waits for its answer.
+      await (await fetch(third.url)).text()
     }
     await asking
     expect(status).toBeGreaterThanOrEqual(500)

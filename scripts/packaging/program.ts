@@ -67,15 +67,19 @@ async function packDatabase(directory: string): Promise<void> {
   }
 }
 
-/** All files below `directory`. */
+/** All files below `directory`, in an order of their own. */
 export const filesIn = (directory: string): string[] =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+
+/** A build waits for git on a busy machine: what it says is part of the executable. */
+const GIT_TIMEOUT_MILLISECONDS = 120_000
 
 /** The constants of src/kit/build-info.ts and src/kit/resources.ts. */
 export const constants = async (resources: string): Promise<Record<string, string>> => ({
-  BUNDLED_BUILD: JSON.stringify((await readBuild(ROOT)) ?? null),
+  BUNDLED_BUILD: JSON.stringify((await readBuild(ROOT, GIT_TIMEOUT_MILLISECONDS)) ?? null),
   EXECUTABLE_RESOURCES: JSON.stringify(resources),
 })
 

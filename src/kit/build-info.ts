@@ -23,12 +23,12 @@ export const thisBuild = async (): Promise<Build | undefined> =>
   typeof BUNDLED_BUILD === 'undefined' ? readBuild(ROOT) : (BUNDLED_BUILD ?? undefined)
 
 /** Undefined where `root` is not the top of a repository: a package inside of another project has not that project's commit. */
-export async function readBuild(root: string): Promise<Build | undefined> {
+export async function readBuild(root: string, timeout = GIT_TIMEOUT_MILLISECONDS): Promise<Build | undefined> {
   if (!existsSync(join(root, '.git'))) return undefined
   try {
     const [head, changes] = await Promise.all([
-      git(root, ['log', '-1', '--format=%h %cd', '--date=format-local:%Y-%m-%d']),
-      git(root, ['status', '--porcelain', '--untracked-files=no']),
+      git(root, timeout, ['log', '-1', '--format=%h %cd', '--date=format-local:%Y-%m-%d']),
+      git(root, timeout, ['status', '--porcelain', '--untracked-files=no']),
     ])
     const [commit, date] = head.trim().split(' ')
     return commit && date ? { commit: changes === '' ? commit : `${commit}-dirty`, date } : undefined
@@ -37,13 +37,13 @@ export async function readBuild(root: string): Promise<Build | undefined> {
   }
 }
 
-async function git(root: string, args: string[]): Promise<string> {
+async function git(root: string, timeout: number, args: string[]): Promise<string> {
   // A repository that the environment names, as in a hook, is another one.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_'))
   const { stdout } = await promisify(execFile)('git', ['-C', root, ...args], {
     // Without the lock of the index, which `status` would take from a command of its user.
     env: { ...Object.fromEntries(inherited), TZ: 'UTC', GIT_OPTIONAL_LOCKS: '0' },
-    timeout: GIT_TIMEOUT_MILLISECONDS,
+    timeout,
   })
   return stdout
 }
