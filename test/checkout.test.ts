@@ -25,7 +25,7 @@ const LOADED_LATER =
 let home: string
 beforeAll(() => {
   home = mkdtempSync(join(tmpdir(), 'gatehouse-checkout-'))
-  for (const name of ['bin', 'console', 'docs', 'packages', 'scripts', 'src', 'package.json']) {
+  for (const name of ['bin', 'console', 'docs', 'packages', 'scripts', 'src', 'package.json', 'package-lock.json']) {
     const filter = (path: string) => !path.includes('node_modules')
     cpSync(join(ROOT, name), join(home, name), { recursive: true, filter })
   }
