@@ -1,29 +1,37 @@
 /** Creates a SQLite file with rows: under another name until it is complete. */
 import { Database as SqliteFile } from 'bun:sqlite'
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Kysely } from 'kysely'
 import { StoreError } from '../store.ts'
 import type { Tables, Write } from '../tables.ts'
-import { sqliteDialect } from './sqlite-dialect.ts'
+import { lockCreation, sync } from './sqlite-create.ts'
+import { isBusy, sqliteDialect } from './sqlite-dialect.ts'
 
-/** Throws StoreError where the file, or what is left of one, is there already. */
+/** Throws StoreError where the file, or what is left of one, is there already, or another process creates it. */
 export async function fillSqlite<T>(path: string, fill: (write: Write) => Promise<T>): Promise<T> {
-  for (const there of [path, `${path}-wal`, `${path}-shm`])
-    if (existsSync(there))
-      throw new StoreError(`${there} exists, and was not changed: move it away, or name another directory.`)
+  for (const there of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(there)) throw occupied(there)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const temporary = `${path}.filling-${crypto.randomUUID()}`
+  using creation = lock(path)
+  writeFileSync(creation.temporary, '', { flag: 'wx', mode: 0o600 })
+  const result = await fillFile(creation.temporary, fill)
+  sync(creation.temporary)
+  creation.place()
+  return result
+}
+
+const occupied = (path: string): StoreError =>
+  new StoreError(`${path} exists, and was not changed: move it away, or name another directory.`)
+
+function lock(path: string) {
   try {
-    closeSync(openSync(temporary, 'wx', 0o600))
-    const result = await fillFile(temporary, fill)
-    sync(temporary)
-    linkSync(temporary, path) // fails where another process has created it meanwhile
-    sync(dirname(path))
-    return result
-  } finally {
-    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${temporary}${suffix}`, { force: true })
+    const creation = lockCreation(path, 0)
+    if (creation) return creation
+  } catch (cause) {
+    if (!isBusy(cause)) throw cause
+    throw new StoreError(`Another process is creating ${path}.`, cause)
   }
+  throw occupied(path)
 }
 
 /** Nothing is synced before the end: until then the file counts for nothing. */
@@ -39,10 +47,4 @@ async function fillFile<T>(path: string, fill: (write: Write) => Promise<T>): Pr
   } finally {
     file.close()
   }
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r')
-  fsyncSync(descriptor)
-  closeSync(descriptor)
 }

@@ -1,16 +1,6 @@
 /** SQLite with `bun:sqlite`: one connection, safe for several processes on one file. */
 import { Database as SqliteFile } from 'bun:sqlite'
-import {
-  constants,
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Kysely } from 'kysely'
 import { readPacked } from '../../kit/resources.ts'
@@ -20,6 +10,7 @@ import { createSharedCommit } from '../shared-commit.ts'
 import { RESTORE, StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { createDiskSync, type DiskSync, type SyncFile } from './disk-sync.ts'
+import { isBeingCreated, lockCreation } from './sqlite-create.ts'
 import { isBusy, sqliteDialect } from './sqlite-dialect.ts'
 
 const MEMORY = ':memory:'
@@ -105,6 +96,7 @@ function openFile(path: string, mayMigrate: boolean): SqliteFile {
     if (found?.isDirectory()) throw new Error('it is a directory, and must be a file')
     if (found?.size === 0) throw new Error(EMPTIED)
     if (!found) createFile(path, mayMigrate ? readPacked(NEW_DATABASE) : undefined)
+    else if (isBeingCreated(path)) clearCreation(path)
     return new SqliteFile(path, { readwrite: true, create: false })
   } catch (cause) {
     throw new StoreError(`Cannot open the database ${path}: ${describe(cause)}.${ownerHint(path, cause)}`, cause)
@@ -122,30 +114,21 @@ const EMPTIED =
  * `migrated`, a new database as the migrations leave it: they would take longer than the rest of a start.
  */
 function createFile(path: string, migrated: Uint8Array | undefined): void {
-  const temporary = `${path}.new-${crypto.randomUUID()}`
-  try {
-    writeFileSync(temporary, migrated ?? '', { flag: 'wx', mode: 0o600 })
-    const file = new SqliteFile(temporary, { readwrite: true, create: false })
-    // Either writes, so that closing syncs all of the file.
-    file.run(migrated ? MIGRATED_NOW : 'PRAGMA journal_mode = WAL')
-    file.close()
-    place(temporary, path)
-  } finally {
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${temporary}${suffix}`, { force: true })
-  }
+  using creation = lockCreation(path, OPENING_BUSY_MILLISECONDS)
+  if (!creation) return
+  writeFileSync(creation.temporary, migrated ?? '', { flag: 'wx', mode: 0o600 })
+  const file = new SqliteFile(creation.temporary, { readwrite: true, create: false })
+  // Either writes, so that closing syncs all of the file.
+  file.run(migrated ? MIGRATED_NOW : 'PRAGMA journal_mode = WAL')
+  file.close()
+  creation.place()
 }
 
-/** Leaves a file that another process has placed there first. */
-function place(from: string, path: string): void {
+/** Removes what a process that was killed has left; not having it is no reason to refuse a database. */
+function clearCreation(path: string): void {
   try {
-    linkSync(from, path)
-  } catch {
-    try {
-      copyFileSync(from, path, constants.COPYFILE_EXCL) // on file systems without hard links
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-  }
+    lockCreation(path, 0)
+  } catch {}
 }
 
 /** Several processes may switch a new file at once; SQLite returns `busy` to some of them without waiting. */
