@@ -100,7 +100,9 @@ describe('gatehouse migrate', () => {
   })
 
   it('creates no store where it only looks, and reads PostgreSQL', async () => {
-    expect((await migrate(['status'])).code).toBe(3)
+    const { code, err } = await migrate(['status'])
+    expect(code).toBe(3)
+    expect(err).toStartWith(`There is no store in ${join(directory, 'data')}. Name the data directory`)
     expect(existsSync(join(directory, 'data'))).toBe(false)
     const environment = { GATEHOUSE_DATABASE_URL: await (await startPostgres()).createDatabase() }
     expect((await migrate(['status'], environment)).code).toBe(3)

@@ -5,7 +5,7 @@ import type { SchemaState } from '../../store/schema-state.ts'
 import { StoreError } from '../../store/store.ts'
 import { type PlannedMigration, planOf, schemaOf } from '../../store/store-schema.ts'
 import { type Arguments, readAction, readCommand } from '../arguments.ts'
-import { locateStore, storeToWrite } from '../store-location.ts'
+import { locateStore, storeToRead, storeToWrite } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse migrate <status|plan|apply|partition> [options]
@@ -60,6 +60,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     terminal.out(isJson ? json({ store: place, applied, ...after }) : appliedText(place, applied, after))
     return 0
   }
+  storeToRead(given, terminal) // says where none is
   const plan = name === 'plan' ? await planOf(url, before) : undefined
   terminal.out(
     isJson ? json({ store: place, ...before, ...(plan && { plan }) }) : `${statusText(place, before)}${planText(plan)}`,
