@@ -152,10 +152,13 @@ export type Execution<M extends AnyMeter> = {
   ): Promise<Answer>
 }
 
+/** `takeFirst`: the first part where it is there already, to be sent together with the head. */
+export type Parts = AsyncIterable<string | Uint8Array> & { takeFirst?(): string | Uint8Array | undefined }
+
 /** A streamed response whose first part has arrived. */
 export type ResponseStream<Usage> = {
   /** Encoded for the client; never an empty part. */
-  parts: AsyncIterable<string | Uint8Array>
+  parts: Parts
   /** Whether the end of the stream contains the usage, and waits for it. */
   includesUsage: boolean
   /** The end of a complete stream; may be empty. */

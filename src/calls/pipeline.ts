@@ -10,7 +10,7 @@ import type { ResponseCache } from './cache/response-cache.ts'
 import type { Call, CallRecord, CallSubscriber, Gate, Plan, TraceAttempt } from './call.ts'
 import { usageForClient } from './entries.ts'
 import { createFallbacks } from './fallback.ts'
-import type { Answered, AnyMeter, Family, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { Answered, AnyMeter, Family, Parts, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import { type EmbedText, lookUpAnswer, lookUpStream, lookupFor } from './lookup.ts'
 import { createPlans, type Plans } from './plan.ts'
 import { PreparedCall } from './prepared-call.ts'
@@ -34,7 +34,7 @@ export type SentStream = {
   /** Resolves when the first part has arrived; rejects with the provider's error. */
   started: Promise<void>
   /** The encoded response. A failure after the first part is encoded as the last part. */
-  parts: AsyncIterable<string | Uint8Array>
+  parts: Parts
   /** Settles a call that is not read to its end, because the client has left. */
   abandon(): Promise<void>
 }
@@ -216,20 +216,21 @@ export function createPipeline(parts: PipelineParts): Pipeline {
         ? lookUpStream({ replay, encodeError }, { cache, lookup, prepared }, executed)
         : executed()
     }
+    const onFirstByte = () => events.firstByte(record)
     const response = Promise.try(() => admission.admit(family, prepared)?.then(lookUp) ?? lookUp())
+    const parts = new DeliveredStream(family, prepared, { response, settlements, onFirstByte, log })
     const started = response.then(
-      () => {},
+      (stream) => parts.begin(stream),
       (thrown) => {
         void settlements.failed(prepared, record.call.signal.reason ?? thrown)
         throw thrown
       },
     )
     started.catch(() => {}) // a reader that does not wait for it reads the failure as the last part
-    const onFirstByte = () => events.firstByte(record)
     return {
       record,
       started,
-      parts: new DeliveredStream(family, prepared, { response, settlements, onFirstByte, log }),
+      parts,
       abandon: () =>
         (record.is_refused ? settlements.failed(prepared, gone()) : settlements.left(prepared)) ?? Promise.resolve(),
     }

@@ -2,7 +2,7 @@
 import type { Log } from '../kit/log.ts'
 import { asGatewayError } from '../spec/error.ts'
 import { usageForClient } from './entries.ts'
-import type { AnyMeter, ResponseStream, StreamFamily, UsageOf } from './family.ts'
+import type { AnyMeter, Parts, ResponseStream, StreamFamily, UsageOf } from './family.ts'
 import type { PreparedCall } from './prepared-call.ts'
 import type { Settled, Settlements } from './settle.ts'
 
@@ -25,7 +25,7 @@ type Delivered<Work, M extends AnyMeter> = Settled & Pick<PreparedCall<Work, nev
 const OVER: IteratorResult<Part> = { done: true, value: undefined }
 
 /** The parts of one response, one at a time: each `next` waits for one part of the provider. */
-export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableIterator<Part> {
+export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableIterator<Part>, Parts {
   readonly #family: DeliveredFamily<Work, M>
   readonly #prepared: Delivered<Work, M>
   readonly #delivery: Delivery<M>
@@ -43,12 +43,25 @@ export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableI
     return this
   }
 
+  /** The response is there. */
+  begin(stream: ResponseStream<UsageOf<M>>): void {
+    this.#source = stream.parts[Symbol.asyncIterator]()
+    this.#stream = stream
+    if (!this.#isOver) this.#delivery.onFirstByte()
+    // The client has left meanwhile.
+    else void this.#source.return?.().catch(() => {})
+  }
+
+  takeFirst(): Part | undefined {
+    return this.#isOver ? undefined : this.#stream?.parts.takeFirst?.()
+  }
+
   async next(): Promise<IteratorResult<Part>> {
     if (this.#isOver) return OVER
     try {
-      const source = this.#source ?? (await this.#begin())
-      if (!source) return OVER
-      const item = await source.next()
+      if (!this.#stream) await this.#delivery.response
+      if (this.#isOver) return OVER
+      const item = await (this.#source as AsyncIterator<Part>).next()
       return item.done ? await this.#end() : item
     } catch (thrown) {
       return this.#fail(thrown)
@@ -62,20 +75,6 @@ export class DeliveredStream<Work, M extends AnyMeter> implements AsyncIterableI
     void this.#delivery.settlements.left(this.#prepared)
     await this.#source?.return?.()
     return OVER
-  }
-
-  /** Undefined where the client has left meanwhile. */
-  async #begin(): Promise<AsyncIterator<Part> | undefined> {
-    const stream = await this.#delivery.response
-    const source = stream.parts[Symbol.asyncIterator]()
-    if (this.#isOver) {
-      await source.return?.()
-      return undefined
-    }
-    this.#stream = stream
-    this.#source = source
-    this.#delivery.onFirstByte()
-    return source
   }
 
   async #end(): Promise<IteratorResult<Part>> {

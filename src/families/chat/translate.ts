@@ -2,7 +2,7 @@
  * Encodes a chat response for the client, whole or as a stream, and ends a stream in which a provider sends one of its own
  * secrets, split over several deltas.
  */
-import type { ResponseStream } from '../../calls/family.ts'
+import type { Parts, ResponseStream } from '../../calls/family.ts'
 import type { ChatChunk } from '../../protocols/shared/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../../protocols/shared/protocol.ts'
 import type { Provider } from '../../providers/provider.ts'
@@ -26,7 +26,7 @@ export const translated = (
 type Part = string | Uint8Array
 
 /** The parts of a response, and the first one, which is read before the response begins. */
-export abstract class ResponseParts implements AsyncIterableIterator<Part> {
+export abstract class ResponseParts implements AsyncIterableIterator<Part>, Parts {
   #first: IteratorResult<Part> | undefined;
 
   [Symbol.asyncIterator](): this {
@@ -40,6 +40,12 @@ export abstract class ResponseParts implements AsyncIterableIterator<Part> {
 
   async start(): Promise<void> {
     this.#first = await this.read()
+  }
+
+  takeFirst(): Part | undefined {
+    const part = this.#first?.value
+    if (part !== undefined) this.#first = undefined
+    return part
   }
 
   next(): Promise<IteratorResult<Part>> {

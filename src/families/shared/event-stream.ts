@@ -2,6 +2,7 @@
  * Responds with a stream of server-sent events (back-pressure, keep-alive comments, an end that is always reported), and ends
  * the request for the access log when the stream has ended.
  */
+import type { Parts } from '../../calls/family.ts'
 import type { SentStream } from '../../calls/pipeline.ts'
 import type { ServerSettings } from '../../config/config.ts'
 import type { Context, Outcome } from '../../http/context.ts'
@@ -62,11 +63,7 @@ const silenceOf = ({ arrived }: Context, { settings, clock }: StreamOptions) => 
 
 type Ending = Pick<Parameters<typeof eventStream>[0], 'onEnd'>
 
-function respond(
-  batches: AsyncIterable<string | Uint8Array>,
-  context: Context,
-  options: StreamOptions & Ending,
-): Response {
+function respond(batches: Parts, context: Context, options: StreamOptions & Ending): Response {
   const { status, headers, framing, clock, onEnd } = options
   context.note.stream = true
   return eventStream({
@@ -88,7 +85,7 @@ export type Framing = { content_type?: string; keep_alive: string }
 
 type EventStreamParts = {
   /** Whole events, as text or encoded. One item is written as one chunk. */
-  batches: AsyncIterable<string | Uint8Array>
+  batches: Parts
   keep_alive_ms: number
   clock: Clock
   /** Unix milliseconds of the request's arrival: silence before the head counts too. Default: now. */
@@ -150,7 +147,10 @@ class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
 
   start(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#controller = controller
-    const { clock, keep_alive_ms } = this.#parts
+    const { batches, clock, keep_alive_ms } = this.#parts
+    // The runtime sends the head in ten pieces, each by a call of the system, if nothing is there to be sent with it.
+    const first = batches.takeFirst?.()
+    if (first !== undefined) this.#send(controller, first)
     // Proxies may buffer a head without a body: the keep-alive is sent with it.
     if (clock.steady() - this.#lastSentAt >= keep_alive_ms) this.#keepAlive()
     this.#watchSilence(keep_alive_ms - (clock.steady() - this.#lastSentAt))
@@ -166,16 +166,20 @@ class ClientStream implements UnderlyingDefaultSource<Uint8Array> {
         controller.close()
         return
       }
-      this.#lastSentAt = this.#parts.clock.steady()
-      if (!this.#hasStarted) this.#parts.onFirstByte?.()
-      this.#hasStarted = true
-      controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value)
+      this.#send(controller, value)
     } catch (error) {
       this.#end('cut')
       controller.error(error)
     } finally {
       this.#isPulling = false
     }
+  }
+
+  #send(controller: ReadableStreamDefaultController<Uint8Array>, part: string | Uint8Array): void {
+    this.#lastSentAt = this.#parts.clock.steady()
+    if (!this.#hasStarted) this.#parts.onFirstByte?.()
+    this.#hasStarted = true
+    controller.enqueue(typeof part === 'string' ? encoder.encode(part) : part)
   }
 
   async cancel(): Promise<void> {
