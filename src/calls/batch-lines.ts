@@ -1,4 +1,4 @@
-/** Checks the lines of a batch, while their file is uploaded or received and before any is called, and estimates what they cost. */
+/** Checks the lines of a batch, while their file is uploaded or received and before any is called. */
 import { isRecord } from '../kit/json.ts'
 import { createLineSplitter, type RawLine, withoutLongStrings } from '../kit/json-lines.ts'
 import { streamOf } from '../kit/stream-of.ts'
@@ -25,6 +25,16 @@ export const MESSAGES_ENDPOINT = '/v1/messages'
 export const familyOf = (endpoint: string): EndpointFamily =>
   endpoint === MESSAGES_ENDPOINT ? 'messages-compat' : BATCH_ENDPOINTS[endpoint as keyof typeof BATCH_ENDPOINTS]
 
+/** The model of this name, or why a line may not call it. */
+export function modelOf({ catalogue, caller }: UploadParts, endpoint: string, name: string | undefined) {
+  try {
+    return catalogue.require(name, familyOf(endpoint), caller).model
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return thrown
+    throw thrown
+  }
+}
+
 /** As the vendors document them. */
 const MOST: Record<BatchApi, { lines: number; custom_id: RegExp; rule: string }> = {
   openai: {
@@ -44,7 +54,7 @@ export const MOST_LINE_BYTES = 32 * 1024 * 1024
 export const MESSAGES_BODY = { member: 'requests', most_element_bytes: MOST_LINE_BYTES, max_bytes: 256 * 1024 * 1024 }
 
 type Problem = Omit<BatchProblem, 'line'>
-type CheckParts = {
+export type CheckParts = {
   api: BatchApi
   /** Absent: that of the first line that names one. */
   endpoint?: string
@@ -90,16 +100,14 @@ export function createLineCheck({
   const body_name = api === 'openai' ? 'body' : 'params'
 
   function modelProblem(model: string | undefined): Problem | undefined {
-    try {
-      const chosen = catalogue.require(model, familyOf(endpoint ?? ''), caller)
-      if (chosen.model.has_native_batches) hasNative = true
-      return undefined
-    } catch (thrown) {
-      if (!(thrown instanceof GatewayError)) throw thrown
+    const found = modelOf({ catalogue, caller }, endpoint ?? '', model)
+    if (found instanceof GatewayError) {
       if (!checks_models) return undefined
       if (refused.size < MOST_PROBLEMS) refused.add(model?.slice(0, MOST_NAME_CHARACTERS) ?? null)
-      return { code: thrown.code, message: thrown.message, param: `${body_name}.model` }
+      return { code: found.code, message: found.message, param: `${body_name}.model` }
     }
+    if (found.has_native_batches) hasNative = true
+    return undefined
   }
 
   function bodyProblem(body: Record<string, unknown>): Problem | undefined {
@@ -236,19 +244,13 @@ export function createUploadCheck(parts: UploadParts): UploadCheck {
 /** What is known to be wrong with a batch of this file; undefined: nothing, so that it is read. */
 export function knownProblems(
   { problems }: Pick<FileRow, 'problems'>,
-  { endpoint, caller, catalogue }: UploadParts & { endpoint: string },
+  { endpoint, ...parts }: UploadParts & { endpoint: string },
 ): Pick<Checked, 'total' | 'problems'> | undefined {
   if (problems === null) return undefined
   // They are those of a batch with this endpoint, or with any, while all these models are refused.
   const found: Checked = JSON.parse(problems)
   if (found.endpoint !== undefined && found.endpoint !== endpoint) return undefined
-  const isServed = (model: string | null) => {
-    try {
-      return Boolean(catalogue.require(model ?? undefined, familyOf(endpoint), caller))
-    } catch {
-      return false
-    }
-  }
+  const isServed = (model: string | null) => !(modelOf(parts, endpoint, model ?? undefined) instanceof GatewayError)
   return found.refused.some(isServed) ? undefined : found
 }
 

@@ -1,7 +1,6 @@
 /** Types of the parts that a gateway is created of. */
 import type { Config } from '../config/config.ts'
-import type { BatchCrashPoint } from '../families/batches/parts.ts'
-import type { CrashPoint } from '../families/tasks/crash-points.ts'
+import type { BatchCrashPoint, CrashPoint } from '../families/tasks/crash-points.ts'
 import type { Build } from '../kit/build-info.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Log } from '../kit/log.ts'

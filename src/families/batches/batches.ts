@@ -1,8 +1,10 @@
 /** Batches: stored before the request is acknowledged, run by any process with free slots, and as clients see them in both APIs. */
+import { estimateBatch } from '../../calls/batch-estimate.ts'
 import { knownProblems } from '../../calls/batch-lines.ts'
 import { createFairSlots } from '../../jobs/fair-slots.ts'
 import { createJobLoop } from '../../jobs/job-loop.ts'
 import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
+import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
 import type { BatchEstimate, BatchObject, MessageBatchObject } from '../../spec/batch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
@@ -10,7 +12,7 @@ import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/bat
 import type { FileRow } from '../../store/files/file-row.ts'
 import { rfc3339 } from '../files/routes/file-formats.ts'
 import { callbackOf } from '../tasks/callback.ts'
-import { estimateBatch } from './call-line.ts'
+import { requestOf } from './lines.ts'
 import { type BatchParts, fail, partsStream, secondsOf } from './parts.ts'
 import { ENDED, runBatch } from './run-batch.ts'
 
@@ -176,8 +178,18 @@ export function createBatches(parts: BatchParts): Batches {
       return failed ?? batch
     },
 
-    estimate: (batch, file, signal) =>
-      estimateBatch(parts, { batch: newBatch(batch), file, caller: batch.caller, signal }),
+    async estimate(asked, file, signal) {
+      const [batch, { api, endpoint, caller }] = [newBatch(asked), asked]
+      return estimateBatch(await parts.files.read(file), {
+        ...{ api, endpoint, caller, signal, catalogue: parts.catalogue, currency: parts.currency() },
+        async priceOf({ line, text }) {
+          const exchange: BatchExchange = { entry_id: '', estimates: true }
+          const request = requestOf(batch, { line }, text)
+          if (request) await parts.call({ ...request, signal, caller, exchange })
+          return exchange.estimated
+        },
+      })
+    },
 
     find,
     list: store.list,

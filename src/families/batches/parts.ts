@@ -1,7 +1,8 @@
-/** Shares among the steps of a batch its parts, its progress, its input, and the files that hold its results. */
+/** Shares among the steps of a batch its parts, its progress, and its files: the input, the lines of orders, the results. */
 import type { FairSlots } from '../../jobs/fair-slots.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { freeBytes } from '../../kit/free-bytes.ts'
+import { linesOf } from '../../kit/json-lines.ts'
 import type { Log } from '../../kit/log.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
@@ -16,38 +17,12 @@ import type {
   BatchProblem,
   BatchProgress,
   BatchStore,
+  BatchVendorOrder,
   LineResult,
   ResultKind,
 } from '../../store/batches/batch-store.ts'
 import type { Files } from '../files/files.ts'
-
-/** In the order in which a batch reaches them. */
-export const BATCH_CRASH_POINTS = [
-  'batch: before the row',
-  'batch: after the row',
-  'batch: lines added',
-  'batch: validated',
-  'batch: order stored',
-  'batch: order uploaded',
-  'batch: order sent',
-  'batch: order created',
-  'batch: order polled',
-  'batch: order results read',
-  'batch: order results stored',
-  'batch: order ended',
-  'batch: line started',
-  'batch: line answered',
-  'batch: line stored',
-  'batch: part written',
-  'batch: part noted',
-  'batch: finalizing',
-  'batch: lines closed',
-  'batch: output written',
-  'batch: ended',
-  'batch: cleaned',
-] as const
-export type BatchCrashPoint = (typeof BATCH_CRASH_POINTS)[number]
-type BatchCrashHook = (point: BatchCrashPoint) => void
+import type { BatchCrashPoint } from '../tasks/crash-points.ts'
 
 type BatchSettings = {
   /** Lines that a process calls at a time. */
@@ -77,7 +52,7 @@ export type BatchParts = {
   currency(): string
   clock: Clock
   log: Log
-  crashHook: BatchCrashHook
+  crashHook(point: BatchCrashPoint): void
 }
 
 /** A batch that this process has claimed. */
@@ -154,13 +129,56 @@ const PART_LINES = 1_000
 const LINES_PER_DELETE = 5_000
 const DAY_MILLISECONDS = 86_400_000
 const LINES_PER_PIECE = 100
-const TYPE = 'application/jsonl'
+export const JSONL = 'application/jsonl'
 const KINDS: readonly ResultKind[] = ['output', 'error']
 
 /** Keys of files: letters, digits, `_`, `-` and `.`. */
 export const inputKeyOf = (batch_id: string): string => `batches/${batch_id}/input`
 const partKeyOf = (batch_id: string, { kind, part }: Pick<BatchPart, 'kind' | 'part'>): string =>
   `batches/${batch_id}/${kind}-${String(part).padStart(6, '0')}`
+
+export const orderKeyOf = (batch_id: string, { mark, fence }: Pick<BatchVendorOrder, 'mark' | 'fence'>): string =>
+  `batches/${batch_id}/order-${mark}-${fence}`
+
+/** The lines of an order that was backed up may have been removed since. */
+export const hasLines = async ({ fileStore, batch }: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> =>
+  (await fileStore.open(orderKeyOf(batch.batch_id, order))) !== undefined
+
+export async function orderStream({ fileStore, batch }: ClaimedBatch, order: BatchVendorOrder) {
+  const file = await fileStore.open(orderKeyOf(batch.batch_id, order))
+  if (!file) throw new Error(`The lines of an order of ${batch.batch_id} do not exist any more.`)
+  return file.body()
+}
+
+/** The numbers of its lines, some at a time. */
+export async function* linesInOrder(claimed: ClaimedBatch, order: BatchVendorOrder): AsyncGenerator<number[]> {
+  const id = new RegExp(`"${order.mark}(\\d+)"`)
+  let numbers: number[] = []
+  for await (const piece of linesOf(await orderStream(claimed, order), { max_line_bytes: Number.POSITIVE_INFINITY })) {
+    for (const { bytes } of piece) {
+      const found = id.exec(Buffer.from(bytes.subarray(0, ID_BYTES)).toString('latin1'))
+      if (found) numbers.push(Number(found[1]))
+    }
+    if (numbers.length < PART_LINES) continue
+    yield numbers
+    numbers = []
+  }
+  if (numbers.length > 0) yield numbers
+}
+
+/** The id stands at the beginning of a line. */
+const ID_BYTES = 200
+
+/** `undefined`: it has ended. */
+export async function saveOrder(
+  claimed: ClaimedBatch,
+  order: BatchVendorOrder,
+  change: Partial<BatchVendorOrder> | undefined,
+): Promise<boolean> {
+  Object.assign(order, change)
+  const orders = (claimed.batch.progress.orders ?? []).filter((one) => change || one.mark !== order.mark)
+  return saveProgress(claimed, { orders: orders.map((one) => (one.mark === order.mark ? order : one)) })
+}
 
 /** `all`: until no result is left. Otherwise one part of each kind. Throws where the claim is lost. */
 export async function storeParts(claimed: ClaimedBatch, { all }: { all: boolean }): Promise<void> {
@@ -184,7 +202,7 @@ export async function storeParts(claimed: ClaimedBatch, { all }: { all: boolean 
         }
       }
       const key = partKeyOf(batch_id, { kind, part })
-      await fileStore.write(key, { content_type: TYPE, body: streamOf(pieces()) }, signal)
+      await fileStore.write(key, { content_type: JSONL, body: streamOf(pieces()) }, signal)
       crashHook('batch: part written')
       const place = { kind, part, lines: results.length, bytes }
       const lines = results.map(({ line }) => line)
@@ -258,7 +276,7 @@ export async function writeFile(claimed: ClaimedBatch, kind: ResultKind): Promis
     owner,
     purpose: 'batch_output',
     filename: `${batch.batch_id}_${kind}.jsonl`,
-    content_type: 'application/jsonl',
+    content_type: JSONL,
     file_id,
     ...(output_seconds !== undefined && { expires_at: secondsOf(claimed.clock.now()) + output_seconds }),
   } as const

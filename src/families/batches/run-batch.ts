@@ -1,9 +1,10 @@
 /** Runs a batch that this process has claimed: the next step, from what the store says of it, the calls of its lines, and its end. */
+import { REASONS, type Reason, UNKNOWN, uncalledResult } from '../../calls/batch-results.ts'
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { BatchLine, BatchPause, BatchProgress, LineResult } from '../../store/batches/batch-store.ts'
-import { callLine, UNKNOWN, uncalledResult } from './call-line.ts'
+import { callLine, validate, waitingLines } from './lines.ts'
 import {
   type ClaimedBatch,
   clean,
@@ -15,7 +16,6 @@ import {
   unstoredResults,
   writeFile,
 } from './parts.ts'
-import { validate, waitingLines } from './read-input.ts'
 import { type Ordered, runOrders } from './run-orders.ts'
 
 export const ENDED: readonly string[] = ['completed', 'failed', 'cancelled', 'expired']
@@ -90,21 +90,6 @@ async function afterLines(claimed: ClaimedBatch, ran: Ran): Promise<'lost' | 'en
 
 const LINES_PER_WRITE = 200
 
-/** Why a line has no response, by how its batch ended; the codes are those of OpenAI. */
-const REASONS = {
-  completed: { outcome: 'errored', code: 'internal_error', message: 'This request was not executed.' },
-  cancelled: {
-    outcome: 'canceled',
-    code: 'batch_cancelled',
-    message: 'This request was not executed because the batch was cancelled.',
-  },
-  expired: {
-    outcome: 'expired',
-    code: 'batch_expired',
-    message: 'This request could not be executed before the completion window expired.',
-  },
-} as const
-
 /** Lines whose process is gone wait again; where they may not be called again, they end. False: the claim is lost. */
 async function recoverStarted(claimed: ClaimedBatch): Promise<boolean> {
   const { batch, store, clock } = claimed
@@ -157,10 +142,7 @@ async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgr
   return isSaved
 }
 
-async function closeLines(
-  { batch, store }: ClaimedBatch,
-  reason: Parameters<typeof uncalledResult>[2],
-): Promise<boolean> {
+async function closeLines({ batch, store }: ClaimedBatch, reason: Reason): Promise<boolean> {
   for (;;) {
     const lines = await store.pending(batch.batch_id, 0, LINES_PER_WRITE)
     if (lines.length === 0) return true

@@ -1,23 +1,37 @@
 /** Takes the orders of a batch to its vendors: created once, polled, and their results read like responses to calls. */
+import { modelOf } from '../../calls/batch-lines.ts'
+import { fromBody, type Reason, requestIdOf, UNKNOWN, uncalledResult } from '../../calls/batch-results.ts'
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
-import type { BatchProvider, VendorResult } from '../../providers/batches/batch-provider.ts'
+import { streamOf } from '../../kit/stream-of.ts'
+import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
+import type { BatchProvider } from '../../providers/batches/batch-provider.ts'
 import { placeOrder } from '../../providers/batches/place-order.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { BatchLine, BatchVendorOrder, LineResult } from '../../store/batches/batch-store.ts'
-import { readLineResult, UNKNOWN, uncalledResult } from './call-line.ts'
-import { type ClaimedBatch, saveProgress, unstoredResults } from './parts.ts'
-import { collectOrders, hasLines, linesInOrder, orderKeyOf, orderStream, readInput, saveOrder } from './read-input.ts'
+import type { BatchPause, BatchVendorOrder } from '../../store/batches/batch-store.ts'
+import { collectLine, readResults, waitingLines } from './lines.ts'
+import {
+  type ClaimedBatch,
+  hasLines,
+  inputKeyOf,
+  JSONL,
+  linesInOrder,
+  orderKeyOf,
+  orderStream,
+  saveOrder,
+  saveProgress,
+} from './parts.ts'
 
 /** `done`: vendors have nothing more to do. `until_ms`: when to look again; `isOver`: no further line may be called. */
 export type Ordered = 'lost' | 'done' | { until_ms: number; isOver: boolean }
 
+/** With more models the next ones wait. */
+const MOST_ORDERS = 20
 const PAUSE_MILLISECONDS = 60_000
 /** So long after a restore a vendor is asked what it has of a batch that is over. */
 const SOUGHT_MILLISECONDS = 3_600_000
 /** So long after its window an order may still end; then its lines end as unknown. */
 const LATE_MILLISECONDS = 2 * 86_400_000
-const RESULTS_AT_ONCE = 64
 const PART_LINES = 1_000
 
 export async function runOrders(claimed: ClaimedBatch): Promise<Ordered> {
@@ -50,6 +64,145 @@ export async function runOrders(claimed: ClaimedBatch): Promise<Ordered> {
   } finally {
     for (const free of release) free()
   }
+}
+
+/** `pause`: a budget refuses more of them now. */
+type Collected = 'lost' | { pause: BatchPause | undefined }
+
+/** `release` gets what frees the budgets that hold the lines: they do until they were sent. */
+async function collectOrders(claimed: ClaimedBatch, caller: Caller, release: (() => void)[]): Promise<Collected> {
+  const { batch, fileStore } = claimed
+  // What a process has left that died while it wrote.
+  if (batch.progress.order_file !== undefined) await fileStore.remove(batch.progress.order_file)
+  if (!(await copyInput(claimed))) return 'lost'
+  for (const order of batch.progress.orders ?? [])
+    if (order.stage === 'stored' && !(await markLines(claimed, order))) return 'lost'
+  while (!batch.progress.is_ordered) {
+    const orders = batch.progress.orders ?? []
+    if (orders.length >= (isRecovering(batch.progress) ? 1 : MOST_ORDERS)) break
+    const found = await collectOne(claimed, caller, release)
+    if (found.order) {
+      const order_count = (batch.progress.order_count ?? 0) + 1
+      const noted = { orders: [...orders, found.order], order_file: undefined, order_count }
+      if (!(await saveProgress(claimed, noted))) return 'lost'
+      claimed.crashHook('batch: order stored')
+      if (!(await markLines(claimed, found.order))) return 'lost'
+    }
+    if (found.pause) return { pause: found.pause }
+    if (!found.order && !(await saveProgress(claimed, { is_ordered: true }))) return 'lost'
+    if (claimed.isClosing()) break
+  }
+  return { pause: undefined }
+}
+
+/** A restored batch has one at a time until one was certainly not created before: a line may be in another one than then. */
+const isRecovering = ({ restored, is_recovered }: ClaimedBatch['batch']['progress']): boolean =>
+  restored !== undefined && !is_recovered
+
+/** Results are read long after the client may have deleted its file. */
+async function copyInput(claimed: ClaimedBatch): Promise<boolean> {
+  const { batch, files, fileStore, signal } = claimed
+  const { input_file_id } = batch.request
+  if (input_file_id === undefined || batch.progress.has_copy) return true
+  const body = await files.read(await files.find(input_file_id, { token_id: batch.token_id }))
+  await fileStore.write(inputKeyOf(batch.batch_id), { content_type: JSONL, body }, signal)
+  return saveProgress(claimed, { has_copy: true })
+}
+
+type FoundOrder = { order?: BatchVendorOrder; pause?: BatchPause }
+type Group = { name: string; target: BatchTarget; path: string; vendor: BatchProvider }
+
+async function collectOne(claimed: ClaimedBatch, caller: Caller, release: (() => void)[]): Promise<FoundOrder> {
+  const { batch, fileStore, signal } = claimed
+  const { batch_id, fence, progress } = batch
+  const mark = `gh${batch_id.replace(/^(msg)?batch_/, '')}x${progress.order_count ?? 0}_`
+  let group: Group | undefined
+  let pause: BatchPause | undefined
+  let [lines, bytes] = [0, 0]
+  const isNative = nativeModels(claimed, caller)
+
+  async function* collected(): AsyncGenerator<Uint8Array> {
+    for await (const { line, text } of waitingLines(claimed)) {
+      if (claimed.isClosing()) return
+      signal.throwIfAborted()
+      const name = fromBody(batch.api, text, ({ model }) => model)
+      if (typeof name !== 'string' || (group ? name !== group.name : !isNative(name))) continue
+      const exchange: BatchExchange = { entry_id: requestIdOf(batch, line) }
+      pause = await collectLine(claimed, { line, text, caller, exchange })
+      if (pause) return
+      const found = exchange.collected && groupOf(claimed, name, exchange.collected)
+      // What cannot be collected is called by the gateway, which finds what is wrong with it.
+      if (!exchange.collected || !found || (group && !isSame(group, found))) {
+        exchange.release?.()
+        continue
+      }
+      group ??= found
+      const { path } = found
+      const piece = Buffer.from(
+        `${group.vendor.line({ id: `${mark}${line.line}`, path, body: exchange.collected.body })}\n`,
+      )
+      const { most } = group.vendor
+      if (lines === most.lines || bytes + piece.length > most.bytes) {
+        exchange.release?.()
+        return
+      }
+      release.push(() => exchange.release?.())
+      lines++
+      bytes += piece.length
+      yield piece
+    }
+  }
+
+  const pieces = collected()
+  const first = await pieces.next()
+  if (first.done || !group) return { ...(pause && { pause }) }
+  async function* all() {
+    yield first.value as Uint8Array
+    yield* pieces
+  }
+  const key = orderKeyOf(batch_id, { mark, fence })
+  if (!(await saveProgress(claimed, { order_file: key }))) throw LEASE_LOST
+  await fileStore.write(key, { content_type: JSONL, body: streamOf(all()) }, signal)
+  const { target, path } = group
+  const order: BatchVendorOrder = { ...target, mark, fence, path, lines, bytes, stage: 'stored' }
+  return { order, ...(pause && { pause }) }
+}
+
+/** Whether a model has them, as things are configured now. */
+function nativeModels({ batch, catalogue }: ClaimedBatch, caller: Caller): (name: string) => boolean {
+  const known = new Map<string, boolean>()
+  return (name) => {
+    let isNative = known.get(name)
+    if (isNative === undefined) {
+      const model = modelOf({ catalogue, caller }, batch.endpoint, name)
+      isNative = !(model instanceof GatewayError) && model.has_native_batches === true
+      known.set(name, isNative)
+    }
+    return isNative
+  }
+}
+
+function groupOf(
+  { providerOf }: ClaimedBatch,
+  name: string,
+  { provider, key, model, url }: NonNullable<BatchExchange['collected']>,
+): Group | undefined {
+  const target = { provider, key, model }
+  const vendor = providerOf(target)?.batches
+  const path = vendor?.pathOf(url)
+  return vendor && path !== undefined ? { name, target, path, vendor } : undefined
+}
+
+const isSame = (one: Group, other: Group): boolean =>
+  one.path === other.path && JSON.stringify(one.target) === JSON.stringify(other.target)
+
+/** Its lines wait no more. After a crash it is done again, from what is stored. */
+async function markLines(claimed: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> {
+  if (claimed.batch.progress.restored && !(await hasLines(claimed, order)))
+    return saveOrder(claimed, order, { stage: 'marked' })
+  for await (const numbers of linesInOrder(claimed, order))
+    if (!(await claimed.store.order(claimed.batch, numbers))) return false
+  return saveOrder(claimed, order, { stage: 'marked' })
 }
 
 type Stepping = { isOver: boolean; caller: Caller | undefined }
@@ -137,8 +290,6 @@ const NOT_EXECUTED = {
   message: 'This request was not executed: its batch was cancelled at the provider.',
 }
 
-type Reason = Parameters<typeof uncalledResult>[2]
-
 /** Gives what is left of its lines a result, or lets them wait again. */
 async function end(claimed: ClaimedBatch, order: BatchVendorOrder, reason: Reason | undefined): Promise<void> {
   const { batch, store, fileStore, log } = claimed
@@ -164,59 +315,4 @@ async function* linesOf(claimed: ClaimedBatch, order: BatchVendorOrder): AsyncGe
   if (!progress.restored || (progress.orders ?? []).length > 1) return
   for (let at = 1; at <= total; at += PART_LINES)
     yield Array.from({ length: Math.min(PART_LINES, total - at + 1) }, (_, index) => at + index)
-}
-
-/** Each like the response to a call: translated, counted and charged, whatever its token may do by now. */
-async function readResults(
-  claimed: ClaimedBatch,
-  order: BatchVendorOrder,
-  results: AsyncGenerator<VendorResult>,
-  current: Caller | undefined,
-): Promise<void> {
-  const { batch, store } = claimed
-  const unstored = await unstoredResults(claimed)
-  const { token_id, project_id } = batch
-  const caller: Caller = {
-    ...(current ?? { token_id, ...(project_id !== null && { project_id }) }),
-    mayUseModel: () => true,
-    mayUseFamily: () => true,
-  }
-
-  async function resultOf(line: BatchLine, result: VendorResult): Promise<LineResult> {
-    if (result.is === 'not executed') {
-      const code =
-        result.why === 'errored' ? 'batch_failed' : `batch_${result.why === 'expired' ? 'expired' : 'cancelled'}`
-      return uncalledResult(batch, line, { outcome: result.why, code, message: result.message })
-    }
-    const { provider, key, model } = order
-    const text = (await readInput(claimed, line.offset, line.offset + line.bytes)).toString('utf8')
-    return readLineResult(claimed, { line, text, caller, result: { ...result, provider, key, model } })
-  }
-
-  async function storeSome(some: Map<number, VendorResult>): Promise<void> {
-    if (order.is_adopted && !(await store.order(batch, [...some.keys()]))) throw LEASE_LOST
-    const lines = await store.ordered(batch.batch_id, [...some.keys()])
-    const read = await Promise.all(
-      lines.map(async (line) => ({
-        line: line.line,
-        result: await resultOf(line, some.get(line.line) as VendorResult),
-      })),
-    )
-    if (read.length === 0) return
-    claimed.crashHook('batch: order results read')
-    if (!(await store.closeOrdered(batch, read))) throw LEASE_LOST
-    claimed.crashHook('batch: order results stored')
-    for (const { result } of read) unstored.add(result)
-    await unstored.store()
-  }
-
-  let some = new Map<number, VendorResult>()
-  for await (const result of results) {
-    if (!result.id.startsWith(order.mark)) continue
-    some.set(Number(result.id.slice(order.mark.length)), result)
-    if (some.size < RESULTS_AT_ONCE) continue
-    await storeSome(some)
-    some = new Map()
-  }
-  await storeSome(some)
 }

@@ -93,6 +93,13 @@ const ANTHROPIC_NAMES: NamesByUnit = {
   output_tokens: anthropicNames('output-tokens'),
 }
 
+/** Whether less than this part of a limit is left, by the headers of a response. */
+export const isNearLimit = (headers: { get(name: string): string | null }, part: number): boolean =>
+  [OPENAI_NAMES, ANTHROPIC_NAMES].flatMap(Object.values<Names>).some((names) => {
+    const [limit, left] = [headers.get(names.limit), headers.get(names.remaining)]
+    return limit !== null && left !== null && Number(left) < part * Number(limit)
+  })
+
 /** The strictest limit of each unit. Durations such as `1s` and `6m0s`. */
 function addOpenaiHeaders(headers: Headers, statuses: readonly LimitStatus[]): void {
   for (const status of statuses) {
