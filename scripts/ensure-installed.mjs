@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const stampFile = join(root, 'node_modules', '.gatehouse-installed')
+// There from the begin to the end of an installation: of one that was interrupted, what it would have removed is left.
+const beginFile = join(root, 'dist', '.installing')
 const IS_FRESH = 'root=$0; . "$root/scripts/find-executable.sh"; [ -n "$executable" ]'
 const withDev = process.argv.includes('--with-dev')
 
@@ -26,8 +28,9 @@ function isInstalled(lock) {
   const installed = read(join(root, 'node_modules', '.package-lock.json'))
   if (installed === undefined) return false
   const have = JSON.parse(installed).packages
+  const mayLackDev = !withDev && !existsSync(beginFile)
   const isThere = ([path, wanted]) =>
-    path === '' || wanted.optional || (wanted.dev && !withDev) || have[path]?.version === wanted.version
+    path === '' || wanted.optional || (wanted.dev && mayLackDev) || have[path]?.version === wanted.version
   if (!Object.entries(JSON.parse(lock).packages).every(isThere)) return false
   stampAs(hash)
   return true
@@ -37,6 +40,8 @@ function install(lock) {
   const omit = withDev ? '--include=dev' : '--omit=dev'
   process.stderr.write(`gatehouse: installing what is missing (npm ci ${omit}); this happens once ...\n`)
   const started = Date.now()
+  mkdirSync(dirname(beginFile), { recursive: true })
+  writeFileSync(beginFile, '')
   // The npm that runs this script, where there is one; else the one on the PATH.
   const npm = process.env.npm_execpath?.endsWith('.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
   const [command, ...first] = npm
@@ -64,6 +69,7 @@ function leaveExecutable(started) {
 
 function stampAs(hash, kind = withDev ? 'all' : 'production') {
   writeFileSync(stampFile, `${hash} ${kind}\n`)
+  rmSync(beginFile, { force: true })
 }
 
 function hashOf(text) {

@@ -763,7 +763,12 @@ describe('bin/gatehouse', () => {
       writeFileSync(
         npm,
         `const fs = require('node:fs'); fs.appendFileSync(${JSON.stringify(join(directory, 'calls'))}, process.argv.slice(2).join(' ') + '\\n')
-         fs.mkdirSync('node_modules', { recursive: true }); process.exit(fs.existsSync('broken') ? 1 : 0)`,
+         fs.mkdirSync('node_modules', { recursive: true })
+         if (fs.existsSync('interrupted')) {
+           fs.copyFileSync('interrupted', 'node_modules/.package-lock.json')
+           process.kill(process.ppid, 'SIGKILL')
+         }
+         process.exit(fs.existsSync('broken') ? 1 : 0)`,
       )
       const child = Bun.spawn([NODE, join(root, 'scripts/ensure-installed.mjs'), ...args], {
         cwd: directory,
@@ -835,6 +840,20 @@ describe('bin/gatehouse', () => {
       hand(Object.fromEntries(Object.entries(lock.packages).filter(([, { dev }]) => !dev)))
       expect(await ensure(root)).toMatchObject({ err: '', calls: [] })
       expect((await ensure(root, '--with-dev')).calls).toHaveLength(1)
+    })
+
+    test('repeats an installation that was interrupted, which would have removed packages, and not one by hand', async () => {
+      const root = bare()
+      const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+      const production = Object.fromEntries(Object.entries<{ dev?: boolean }>(packages).filter(([, { dev }]) => !dev))
+      writeFileSync(join(root, 'interrupted'), JSON.stringify({ packages: production }))
+      expect((await ensure(root)).code).not.toBe(0)
+      rmSync(join(root, 'interrupted'))
+      expect((await ensure(root)).calls).toHaveLength(2)
+      writeFileSync(join(root, 'interrupted'), JSON.stringify({ packages }))
+      rmSync(join(root, 'node_modules'), { recursive: true })
+      await ensure(root)
+      expect((await ensure(root)).calls).toHaveLength(3)
     })
 
     test('fails when npm fails', async () => {
