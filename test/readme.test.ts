@@ -1,6 +1,8 @@
 /** The calls of the README work as shown. */
 import { afterAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { scripts } from '../package.json' with { type: 'json' }
 import { systemClock } from '../src/kit/clock.ts'
 import { ENDPOINT_FAMILIES } from '../src/spec/endpoint-family.ts'
 import { startGateway } from './kit/gateway.ts'
@@ -24,6 +26,29 @@ test('the README has a call for every family', () => {
   const all = [...calls, ...forms]
   expect(all).toHaveLength(ENDPOINT_FAMILIES.length)
   expect(new Set(all.map(({ path }) => path)).size).toBe(ENDPOINT_FAMILIES.length)
+})
+
+test('the first screen has three ways to start', () => {
+  const screen = readme.split('\n').slice(0, 25).join('\n')
+  for (const way of ['npx gatehouse', 'docker run', 'npm start']) expect(screen).toContain(`\n${way}`)
+})
+
+const ROOT = join(import.meta.dir, '..')
+const documents = ['*.md', '.ci/*', 'bench/*.md', 'deploy/**', 'docs/**/*.md', 'packages/*/README.md'].flatMap(
+  (glob) => [...new Bun.Glob(glob).scanSync({ cwd: ROOT, dot: true })],
+)
+
+test('no document names a command or a file of the repository that is not there', () => {
+  expect(documents).toContain('docs/scale.md')
+  const missing = documents.flatMap((name) => {
+    const text = readFileSync(join(ROOT, name), 'utf8')
+    const commands = [...text.matchAll(/npm run ([\w:-]+)/g)].filter(([, script = '']) => !(script in scripts))
+    const files = [...text.matchAll(/`((?:bench|deploy|docs|scripts|src|test)\/[\w./-]+\.\w+)`/g)]
+    return [...commands, ...files.filter(([, file = '']) => !existsSync(join(ROOT, file)))].map(
+      ([found]) => `${name}: ${found}`,
+    )
+  })
+  expect(missing).toEqual([])
 })
 
 const written = new Map<string | undefined, Uint8Array<ArrayBuffer>>()

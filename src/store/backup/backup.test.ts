@@ -212,7 +212,7 @@ for (const { name, open: openNew, run, url, cleanup } of ENGINES) {
         expect(readdirSync(outputs)).toEqual(['task_1'])
         await expect(restoreBackup({ path, url: target, outputs: undefined })).rejects.toThrow(/exists|already/)
       }
-      expect(readdirSync(directory).filter((one) => /writing|restoring|filling/.test(one))).toEqual([])
+      expect(readdirSync(directory).filter((one) => /writing|restoring|\.new/.test(one))).toEqual([])
     }, 120_000)
 
     test('has the rows of one moment, while others are added', async () => {
