@@ -33,7 +33,10 @@ function start(directory: string, { vendor, kind = 'chatcompat', batch = 'native
       sandbox: false,
       outputs: { link_hours: 24, keep_days: 30, max_bytes: 1_000_000, directory: join(directory, 'outputs') },
       providers: { acme: { kind, base_url, key: 'acme-key' } },
-      models: { 'acme/chat': { families: ['chatcompat'], batch, prices: { input: 2, output: 4 } } },
+      models: {
+        'acme/chat': { families: ['chatcompat'], batch, prices: { input: 2, output: 4 } },
+        'acme/other': { families: ['chatcompat'], batch },
+      },
     },
     { store_url },
   )
@@ -287,6 +290,46 @@ describe('a restored batch', () => {
     expect(batch).toMatchObject({ status: 'expired', request_counts: { total: 3, completed: 3, failed: 0 } })
     expect([vendor.created(), vendor.calls()]).toEqual([1, 0])
   })
+
+  test.each([
+    ['goes on', 0, 'completed'],
+    ['goes on until it is cancelled', 0, 'cancelled'],
+    ['has ended', 25, 'expired'],
+  ] as const)(
+    'whose window %s finds an order after one that was refused for want of room',
+    async (_, hours, status) => {
+      const clock: { now?: () => number } = {}
+      await using vendor = heldVendor({
+        now: () => clock.now?.() ?? 0,
+        create: (count) => (count === 1 ? 'busy' : 'ok'),
+      })
+      const directory = mkdtempSync(join(root, 'r-'))
+      const first = await start(directory, { vendor })
+      clock.now = first.clock.now
+      const { id } = await createBatch(openai(first), [...lines(2), chatLine('other', 'Say it', 'acme/other')])
+      await vendor.reached
+      const restore = await backUp(first, directory)
+      vendor.open()
+      await runUntil(first, async () => vendor.executed.size > 0)
+      expect([...vendor.executed.keys()]).toEqual(['Say it'])
+      await first[Symbol.asyncDispose]()
+      first.clock.advance(hours * 3_600_000)
+
+      await using second = await restore({ vendor }, { change: uncollect })
+      const client = openai(second, { apiKey: first.token })
+      if (status === 'cancelled') {
+        await runUntil(second, async () => vendor.executed.size > 1)
+        await client.batches.cancel(id)
+      }
+      const batch = await endOf(second, client, id)
+      const completed = status === 'expired' ? 1 : 3
+      expect(batch).toMatchObject({ status, request_counts: { total: 3, completed, failed: 3 - completed } })
+      expect((await resultsOf(client, batch.output_file_id)).map(({ custom_id }) => custom_id)).toContain('other')
+      const errors = await resultsOf(client, batch.error_file_id)
+      expect(errors.map(({ error }) => error?.code)).toEqual(Array(3 - completed).fill('outcome_unknown'))
+      expect(vendor.executed.get('Say it')).toBe(1)
+    },
+  )
 
   test('with exactly_once ends the lines that the gateway may have called since as unknown', async () => {
     await using vendor = heldVendor()

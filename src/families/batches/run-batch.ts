@@ -119,8 +119,8 @@ async function finish(claimed: ClaimedBatch, ending: Ending, reason?: BatchProgr
   if (!(await saveProgress(claimed, noted, isCancelled ? 'cancelling' : 'finalizing'))) return false
   crashHook('batch: finalizing')
   const last = batch.progress.ending ?? ending
-  const { reason: given, restored, is_recovered } = batch.progress
-  const isKnown = !restored || is_recovered || last === 'completed'
+  const { reason: given, restored, is_recovered, is_ordered } = batch.progress
+  const isKnown = !restored || (is_recovered && is_ordered) || last === 'completed'
   const why = !isKnown ? UNKNOWN : given ? { ...REASONS[last], ...given } : REASONS[last]
   if (!(await closeLines(claimed, why))) return false
   crashHook('batch: lines closed')

@@ -37,15 +37,14 @@ const PART_LINES = 1_000
 export async function runOrders(claimed: ClaimedBatch): Promise<Ordered> {
   const { batch, clock } = claimed
   const { progress } = batch
-  if (progress.is_ordered && !progress.orders?.length) return 'done'
-  if (batch.status === 'finalizing') return 'done'
+  if (batch.status === 'finalizing' || (progress.is_ordered && !progress.orders?.length)) return 'done'
   const caller = await claimed.callerOf(batch.token_id)
   const isOver = batch.status !== 'in_progress' || clock.now() >= batch.expires_at * 1000 || !caller
   const release: (() => void)[] = []
   try {
     let until_ms = Number.POSITIVE_INFINITY
     // One that is over is only looked for at its vendor.
-    const mayCollect = !isOver || (progress.restored && !progress.is_recovered)
+    const mayCollect = !isOver || progress.restored !== undefined
     if (mayCollect && caller && !progress.is_ordered) {
       const collected = await collectOrders(claimed, caller, release).catch((thrown: unknown) => {
         if (isOver && thrown instanceof GatewayError && thrown.code === 'file_not_found') return { pause: undefined }
@@ -55,12 +54,14 @@ export async function runOrders(claimed: ClaimedBatch): Promise<Ordered> {
       if (!isOver && !(await saveProgress(claimed, { pause: collected.pause }))) return 'lost'
       if (!isOver && collected.pause) until_ms = collected.pause.until_ms
     }
-    for (const order of [...(batch.progress.orders ?? [])]) {
+    const orders = [...(batch.progress.orders ?? [])]
+    for (const order of orders) {
       if (claimed.isClosing()) return { until_ms: clock.now(), isOver: true }
       until_ms = Math.min(until_ms, await step(claimed, order, { isOver, caller }))
     }
     if (until_ms !== Number.POSITIVE_INFINITY) return { until_ms, isOver: isOver || !batch.progress.is_ordered }
-    return batch.progress.is_ordered || isOver ? 'done' : { until_ms: clock.now(), isOver: true }
+    const isDone = batch.progress.is_ordered || (isOver && (!mayCollect || orders.length === 0))
+    return isDone ? 'done' : { until_ms: clock.now(), isOver: true }
   } finally {
     for (const free of release) free()
   }
@@ -78,8 +79,9 @@ async function collectOrders(claimed: ClaimedBatch, caller: Caller, release: (()
   for (const order of batch.progress.orders ?? [])
     if (order.stage === 'stored' && !(await markLines(claimed, order))) return 'lost'
   while (!batch.progress.is_ordered) {
-    const orders = batch.progress.orders ?? []
-    if (orders.length >= (isRecovering(batch.progress) ? 1 : MOST_ORDERS)) break
+    const { orders = [], restored, is_recovered } = batch.progress
+    // A restored batch has one at a time until one was certainly not created before: a line may be in another one than then.
+    if (orders.length >= (restored && !is_recovered ? 1 : MOST_ORDERS)) break
     const found = await collectOne(claimed, caller, release)
     if (found.order) {
       const order_count = (batch.progress.order_count ?? 0) + 1
@@ -94,10 +96,6 @@ async function collectOrders(claimed: ClaimedBatch, caller: Caller, release: (()
   }
   return { pause: undefined }
 }
-
-/** A restored batch has one at a time until one was certainly not created before: a line may be in another one than then. */
-const isRecovering = ({ restored, is_recovered }: ClaimedBatch['batch']['progress']): boolean =>
-  restored !== undefined && !is_recovered
 
 /** Results are read long after the client may have deleted its file. */
 async function copyInput(claimed: ClaimedBatch): Promise<boolean> {
@@ -251,7 +249,7 @@ async function advance(
     restored: progress.restored,
     hasLines: () => hasLines(claimed, order),
     onAbsent() {
-      batch.progress[isOver ? 'is_ordered' : 'is_recovered'] = true
+      if (!isOver) batch.progress.is_recovered = true
     },
     crashHook,
     warn: (event, why) => log.warn(event, { order: order.id, why }),
@@ -261,7 +259,9 @@ async function advance(
   if (placed.is === 'later') return placed.wait_ms
   let reason: Reason | undefined
   if (placed.is === 'gone') batch.progress.is_ordered = undefined
-  else if (placed.is === 'unknown') reason = UNKNOWN
+  // What is not ordered yet may have been since the backup, in this order or in another one.
+  else if (placed.is === 'unknown' || (placed.is === 'unsent' && progress.restored && !progress.is_ordered))
+    reason = UNKNOWN
   else if (placed.is === 'refused') reason = { outcome: 'errored', code: placed.code, message: placed.message }
   else if (placed.is === 'ended') {
     await readResults(claimed, order, vendor.results(order.id ?? '', signal, lines), caller)

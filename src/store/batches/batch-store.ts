@@ -95,7 +95,7 @@ export type BatchProgress = {
   is_ordered?: true | undefined
   /** From a backup of this time, restored at that one: orders may have been created between. In unix milliseconds. */
   restored?: { backup_ms: number; at_ms: number }
-  /** Those orders were found, but for one that was absent: what follows it is absent too, or was refused before it. */
+  /** One of those orders was certainly absent. Each that follows is still looked for: the absent one may have been refused. */
   is_recovered?: true
   /** The input was copied, since it is read until the results of vendors are there. */
   has_copy?: true
