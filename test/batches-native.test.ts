@@ -167,6 +167,34 @@ describe('a model with batch: native', () => {
     },
   )
 
+  test.each(['full', 'fails'] as const)(
+    'says that it waits for room, and since when (creation: %s)',
+    async (outcome) => {
+      await using vendor = startBatchVendor({ create: () => outcome })
+      const admin_token = 'admin-0123456789abcdef'
+      await using gateway = await start(vendor, 'azure', { admin_token })
+      const client = openai(gateway)
+      const { id } = await createBatch(client, lines(3))
+      const waiting = async () =>
+        ((await client.batches.retrieve(id)) as { waiting?: { code: string; message: string; since: number } }).waiting
+      await runUntil(gateway, async () => (await waiting()) !== undefined)
+      const first = await waiting()
+      expect(first).toMatchObject({ code: 'server_is_overloaded', message: expect.stringContaining('no room') })
+      await runUntil(gateway, async () => vendor.created() >= 3)
+      await runUntil(gateway, async () => (await waiting()) !== undefined)
+      expect((await waiting())?.since).toBe(first?.since ?? 0)
+      const headers = { authorization: `Bearer ${admin_token}` }
+      const answer = await gateway.call(`/admin/v1/batches/${id}`, { headers })
+      const shown = (await answer.json()) as { waiting: { since_ms: number } }
+      expect(Math.floor(shown.waiting.since_ms / 1000)).toBe(first?.since ?? 0)
+      gateway.clock.advance(24 * 3_600_000)
+      const batch = await endOf(gateway, client, id)
+      expect(batch).toMatchObject({ status: 'expired', request_counts: { total: 3, failed: 3 } })
+      const [error] = await resultsOf(client, batch.error_file_id)
+      expect(error?.error).toEqual({ code: 'batch_expired', message: expect.stringContaining('no room') })
+    },
+  )
+
   test('has the error of its vendor for each line where that refuses the batch', async () => {
     await using vendor = startBatchVendor({ create: () => 'refused' })
     await using gateway = await start(vendor)

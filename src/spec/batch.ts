@@ -108,8 +108,11 @@ export const BatchObject = titled('Batch', {
   metadata: orNull(Type.Record(Type.String(), Type.String())),
   waiting: Type.Optional(
     Type.Object(
-      { code: Type.String(), message: Type.String(), until: Type.Integer() },
-      { description: 'Why no request is executed now, and until when in unix seconds.' },
+      { code: Type.String(), message: Type.String(), since: Type.Optional(Type.Integer()), until: Type.Integer() },
+      {
+        description:
+          'Why requests wait, and until when in unix seconds; `since`: where the provider has no room for a batch of its own.',
+      },
     ),
   ),
 })

@@ -24,6 +24,7 @@ export type AdminBatch = {
   waiting: {
   code: string
   message: string
+  since_ms?: number | undefined
   until_ms: number
 } | null
   session: string

@@ -4,7 +4,13 @@ import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
-import { BATCH_STATUSES, type Batch, type BatchStatus, type BatchStore } from '../../store/batches/batch-store.ts'
+import {
+  BATCH_STATUSES,
+  type Batch,
+  type BatchStatus,
+  type BatchStore,
+  waitingOf,
+} from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
 import { originOf, present } from './edit.ts'
 import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
@@ -34,8 +40,13 @@ const AdminBatch = titled('AdminBatch', {
   input_tokens: Type.Integer(),
   output_tokens: Type.Integer(),
   waiting: orNull(
-    Type.Object({ code: Type.String(), message: Type.String(), until_ms: Type.Integer() }),
-    'Why no line is executed now, and until when in unix milliseconds.',
+    Type.Object({
+      code: Type.String(),
+      message: Type.String(),
+      since_ms: Type.Optional(Type.Integer()),
+      until_ms: Type.Integer(),
+    }),
+    'Why lines wait, and until when in unix milliseconds; `since_ms`: where the provider has no room for a batch of its own.',
   ),
   session: Type.String({ description: 'By which its requests are found: a filter of `GET /admin/v1/requests`.' }),
   input_file_id: orNull(Type.String(), 'Null: its requests were sent with it.'),
@@ -150,7 +161,7 @@ function view(batch: Batch): AdminBatch {
     lines: { total, succeeded, errored, canceled, expired },
     input_tokens,
     output_tokens,
-    waiting: progress.pause ?? null,
+    waiting: waitingOf(progress) ?? null,
     session: request.headers['x-gatehouse-session'] ?? batch_id,
     input_file_id: request.input_file_id ?? null,
     output_file_id: progress.output_file_id ?? null,

@@ -72,7 +72,8 @@ async function show({ given, api, terminal }: Work): Promise<number> {
     terminal.out(
       `  ${lines.succeeded} succeeded, ${lines.errored} errored, ${lines.canceled} canceled, ${lines.expired} expired\n`,
     )
-    if (waiting) terminal.out(`  waits: ${waiting.code}: ${waiting.message}\n`)
+    const since = waiting?.since_ms === undefined ? '' : ` since ${timeOf(waiting.since_ms / 1000)}`
+    if (waiting) terminal.out(`  waits${since}: ${waiting.code}: ${waiting.message}\n`)
   }
   return 0
 }

@@ -8,7 +8,13 @@ import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
 import type { BatchEstimate, BatchObject, MessageBatchObject } from '../../spec/batch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Caller } from '../../spec/token.ts'
-import type { Batch, BatchApi, BatchFilter, BatchRequest } from '../../store/batches/batch-store.ts'
+import {
+  type Batch,
+  type BatchApi,
+  type BatchFilter,
+  type BatchRequest,
+  waitingOf,
+} from '../../store/batches/batch-store.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
 import { rfc3339 } from '../files/routes/file-formats.ts'
 import { callbackOf } from '../tasks/callback.ts'
@@ -156,19 +162,13 @@ export function createBatches(parts: BatchParts): Batches {
       )
     },
 
-    async create({ batch_id, api, endpoint, caller, request, callback_url, total, file }) {
+    async create(asked) {
+      const { endpoint, caller, request, callback_url, file } = asked
       const callback = callbackOf(
         { ...(callback_url !== undefined && { callback_url }) },
         { callback_origins: parts.callback_origins() },
       )
-      const batch = newBatch({
-        batch_id,
-        api,
-        endpoint,
-        caller,
-        total,
-        request: callback ? { ...request, callback } : request,
-      })
+      const batch = newBatch({ ...asked, request: callback ? { ...request, callback } : request })
       crashHook('batch: before the row')
       await store.add(batch)
       crashHook('batch: after the row')
@@ -239,7 +239,8 @@ const NOTHING = {
 export function batchView(batch: Batch): BatchObject {
   const { status, progress, request, total, succeeded, errored, canceled, expired } = batch
   const { input_tokens, cached_tokens, output_tokens, reasoning_tokens } = batch
-  const { model, problems, pause, ended_at = null } = progress
+  const { model, problems, ended_at = null } = progress
+  const waiting = waitingOf(progress)
   const at = (ended: Batch['status']) => (status === ended ? ended_at : null)
   return {
     id: batch.batch_id,
@@ -270,8 +271,13 @@ export function batchView(batch: Batch): BatchObject {
       total_tokens: input_tokens + output_tokens,
     },
     metadata: request.metadata ?? null,
-    ...(pause && {
-      waiting: { code: pause.code, message: pause.message, until: secondsOf(pause.until_ms) },
+    ...(waiting && {
+      waiting: {
+        code: waiting.code,
+        message: waiting.message,
+        ...(waiting.since_ms !== undefined && { since: secondsOf(waiting.since_ms) }),
+        until: secondsOf(waiting.until_ms),
+      },
     }),
   }
 }

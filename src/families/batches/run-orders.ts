@@ -1,6 +1,6 @@
 /** Takes the orders of a batch to its vendors: created once, polled, and their results read like responses to calls. */
 import { modelOf } from '../../calls/batch-lines.ts'
-import { fromBody, type Reason, requestIdOf, UNKNOWN, uncalledResult } from '../../calls/batch-results.ts'
+import { fromBody, REASONS, type Reason, requestIdOf, UNKNOWN, uncalledResult } from '../../calls/batch-results.ts'
 import { LEASE_LOST } from '../../jobs/job-loop.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import type { BatchExchange, BatchTarget } from '../../protocols/shared/batch-exchange.ts'
@@ -170,13 +170,11 @@ async function collectOne(claimed: ClaimedBatch, caller: Caller, release: (() =>
 function nativeModels({ batch, catalogue }: ClaimedBatch, caller: Caller): (name: string) => boolean {
   const known = new Map<string, boolean>()
   return (name) => {
-    let isNative = known.get(name)
-    if (isNative === undefined) {
+    if (!known.has(name)) {
       const model = modelOf({ catalogue, caller }, batch.endpoint, name)
-      isNative = !(model instanceof GatewayError) && model.has_native_batches === true
-      known.set(name, isNative)
+      known.set(name, !(model instanceof GatewayError) && model.has_native_batches)
     }
-    return isNative
+    return known.get(name) === true
   }
 }
 
@@ -196,9 +194,8 @@ const isSame = (one: Group, other: Group): boolean =>
 
 /** Its lines wait no more. After a crash it is done again, from what is stored. */
 async function markLines(claimed: ClaimedBatch, order: BatchVendorOrder): Promise<boolean> {
-  if (claimed.batch.progress.restored && !(await hasLines(claimed, order)))
-    return saveOrder(claimed, order, { stage: 'marked' })
-  for await (const numbers of linesInOrder(claimed, order))
+  const isGone = claimed.batch.progress.restored && !(await hasLines(claimed, order))
+  for await (const numbers of isGone ? [] : linesInOrder(claimed, order))
     if (!(await claimed.store.order(claimed.batch, numbers))) return false
   return saveOrder(claimed, order, { stage: 'marked' })
 }
@@ -262,6 +259,8 @@ async function advance(
   // What is not ordered yet may have been since the backup, in this order or in another one.
   else if (placed.is === 'unknown' || (placed.is === 'unsent' && progress.restored && !progress.is_ordered))
     reason = UNKNOWN
+  else if (placed.is === 'unsent' && order.full && caller && status === 'in_progress')
+    reason = { ...REASONS.expired, message: `${REASONS.expired.message} ${order.full.message}` }
   else if (placed.is === 'refused') reason = { outcome: 'errored', code: placed.code, message: placed.message }
   else if (placed.is === 'ended') {
     await readResults(claimed, order, vendor.results(order.id ?? '', signal, lines), caller)

@@ -11,6 +11,7 @@ type PlacedOrder = BatchOrder & {
   sent_ms?: number
   id?: string | undefined
   polls?: number
+  full?: { code: string; message: string; since_ms: number; until_ms: number }
   is_cancelled?: true
   is_sought?: true
   is_adopted?: true
@@ -78,7 +79,7 @@ export async function placeOrder(order: PlacedOrder, placing: Placing): Promise<
     await save({ stage: 'uploaded', uploaded })
   }
   if (order.stage === 'uploaded') {
-    const wait_ms = (order.sent_ms ?? Number.NEGATIVE_INFINITY) + FULL_MILLISECONDS - clock.now()
+    const wait_ms = (order.full?.until_ms ?? 0) - clock.now()
     if (wait_ms > 0) return { is: 'later', wait_ms }
     await save({ stage: 'sent', sent_ms: clock.now() })
     crashHook('batch: order sent')
@@ -91,12 +92,24 @@ export async function placeOrder(order: PlacedOrder, placing: Placing): Promise<
       const { code, message } = thrown
       if (code !== 'server_is_overloaded') return { is: 'refused', code, message }
       // Its file, which is not ready, was never refused.
-      await save({ stage: 'uploaded', ...(thrown.detail.upstream_status === undefined && { sent_ms: 0 }) })
+      await save({
+        stage: 'uploaded',
+        ...(thrown.detail.upstream_status !== undefined && fullOf(order, message, clock)),
+      })
       throw thrown
     }
   }
   return poll(order, placing)
 }
+
+const fullOf = ({ full }: PlacedOrder, problem: string, clock: Clock) => ({
+  full: {
+    code: 'server_is_overloaded',
+    message: `The provider has no room for this batch now: ${problem}`,
+    since_ms: full?.since_ms ?? clock.now(),
+    until_ms: clock.now() + FULL_MILLISECONDS,
+  },
+})
 
 const secondsBefore = (ms: number): number => Math.floor((ms - LISTED_MILLISECONDS) / 1000)
 
@@ -130,7 +143,7 @@ async function poll(order: PlacedOrder, placing: Placing): Promise<Placed> {
   crashHook('batch: order polled')
   if (state.is === 'ended' && state.is_full && !isOver && !order.is_adopted) {
     warn('batch has no room at its provider', state.problem ?? '')
-    await save({ stage: 'uploaded', sent_ms: clock.now(), id: undefined, polls: 0 })
+    await save({ stage: 'uploaded', id: undefined, polls: 0, ...fullOf(order, state.problem ?? '', clock) })
     return { is: 'later', wait_ms: FULL_MILLISECONDS }
   }
   if (state.is === 'ended') return state

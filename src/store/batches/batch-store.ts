@@ -41,8 +41,8 @@ export type BatchRequest = {
 
 export type BatchProblem = { code: string; message: string; param: string | null; line: number | null }
 
-/** Why no line is started now, and until when in unix milliseconds. */
-export type BatchPause = { code: string; message: string; until_ms: number }
+/** Why lines wait, since when and until when in unix milliseconds. */
+export type BatchPause = { code: string; message: string; since_ms?: number; until_ms: number }
 
 /** Lines that a batch of their vendor executes: stored before anything is sent, so that it is created once. */
 export type BatchVendorOrder = {
@@ -66,6 +66,8 @@ export type BatchVendorOrder = {
   /** At the vendor. */
   id?: string | undefined
   polls?: number
+  /** Its vendor had no room for it; `since_ms`: for the first time. */
+  full?: BatchPause & { since_ms: number }
   is_cancelled?: true
   /** The vendor was asked whether an installation that was restored had created it, which it had where it `is_adopted`. */
   is_sought?: true
@@ -104,6 +106,9 @@ export type BatchProgress = {
   /** Its lines are deleted, and so are those of its files that nobody reads any more. */
   is_cleaned?: true
 }
+
+export const waitingOf = ({ pause, orders }: BatchProgress): BatchPause | undefined =>
+  pause ?? orders?.find(({ full, stage }) => full && stage !== 'created')?.full
 
 type BatchCounts = { total: number; succeeded: number; errored: number; canceled: number; expired: number }
 export type BatchTokens = {

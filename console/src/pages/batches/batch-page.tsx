@@ -77,6 +77,11 @@ function BatchParts({ batch }: { batch: AdminBatch }) {
     <div className="stack">
       {waiting && !isEnded(batch) && (
         <p role="status">
+          {waiting.since_ms !== undefined && (
+            <>
+              Waiting since <Time at={waiting.since_ms / 1000} />.{' '}
+            </>
+          )}
           Nothing is executed until <Time at={waiting.until_ms / 1000} />: <span className="mono">{waiting.code}</span>,{' '}
           {waiting.message}
         </p>
