@@ -38,10 +38,17 @@ describe('a misspelt field is named in a header by', () => {
   })
 })
 
-test('an error names it too, as where a required field is misspelt', async () => {
-  const response = await gateway.call('/v1/chat/completions', { json: { model: 'sandbox/general', mesages: messages } })
+test.each([
+  ['/v1/chat/completions', { model: 'sandbox/general', mesages: messages }, 'messages'],
+  [
+    '/v1/batches',
+    { input_file_id: 'file-1', endpoint: '/v1/embeddings', completion_windw: '24h' },
+    'completion_window',
+  ],
+])('an error of %s names it too, as where a required field is misspelt', async (path, json, meant) => {
+  const response = await gateway.call(path, { json })
   expect(response.status).toBe(400)
-  expect(response.headers.get(HEADER)).toBe('Unknown field "mesages"; did you mean "messages"?')
+  expect(response.headers.get(HEADER)).toContain(`did you mean "${meant}"?`)
 })
 
 test('a request without unknown fields gets no such header', async () => {

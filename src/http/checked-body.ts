@@ -31,6 +31,7 @@ export function bodyReader<const T extends TSchema>(schema: T, parts: BodyParts 
     const limits = bodyLimits(context, 'text', parts)
     if (parts.max_bytes !== undefined) limits.max_bytes = Math.min(limits.max_bytes, parts.max_bytes)
     const body = withoutNulls(schema, await readJson(readBefore.get(context) ?? context.request, limits))
+    context.noteFields(body)
     if (check.Check(body)) return body
     throw refusalOf(diagnose(schema, body))
   }

@@ -209,7 +209,6 @@ const route = (
 
 async function create(context: Context, asked: BatchCreate, { batches, files, settings }: BatchRouteParts) {
   const { caller } = context
-  context.noteFields(asked)
   const { endpoint } = asked
   if (!(endpoint in BATCH_ENDPOINTS))
     throw invalid('endpoint', `must be one of ${Object.keys(BATCH_ENDPOINTS).join(', ')}`)
