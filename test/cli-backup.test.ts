@@ -183,7 +183,7 @@ describe('a process that is killed', () => {
     await succeed(['backup', 'store.backup'], place)
     const args = ['restore', 'store.backup', '--data-dir', 'new', '--outputs', 'new-outputs']
     const directory = join(place.directory, 'new')
-    const hasBegun = () => existsSync(directory) && readdirSync(directory).some((name) => name.includes('.filling-'))
+    const hasBegun = () => existsSync(directory) && readdirSync(directory).some((name) => name === 'gatehouse.db.new')
     await killOnce(spawn(args, place), hasBegun)
     // A file that is restored but whose store is not has to be named elsewhere.
     if (!existsSync(join(directory, 'gatehouse.db'))) await succeed([...args.slice(0, -1), 'other-outputs'], place)

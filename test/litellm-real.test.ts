@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { freePort } from './kit/free-port.ts'
 import { importDirectory, lineOf } from './kit/imports.ts'
 
-/** A Python with LiteLLM, as test/litellm/run.sh installs it. */
+/** A Python with LiteLLM, as `npm run test:litellm` installs it. */
 const PYTHON = process.env.GATEHOUSE_TEST_LITELLM
 const found =
   PYTHON === undefined

@@ -14,7 +14,7 @@ export type ClickHouseEngine = {
 
 /** Debian 12 has version 18.16: `apt-get install clickhouse-server`. */
 const SERVER = Bun.which('clickhouse-server', { PATH: `${process.env.PATH ?? ''}:/usr/sbin` })
-/** A Python with chDB: `pip install chdb-core`. */
+/** A Python with chDB, as `npm run test:clickhouse` installs it. */
 const PYTHON = process.env.GATEHOUSE_TEST_CHDB ?? 'python3'
 const hasChdb = Bun.spawnSync([PYTHON, '-c', 'import chdb'], { stdout: 'ignore', stderr: 'ignore' }).exitCode === 0
 if (SERVER === null && !hasChdb)
