@@ -382,6 +382,40 @@ describe('a call with a streamed response', () => {
     expect(setup.events).toEqual(['started rerank', 'attempt one', 'first byte', 'finished ok 7'])
   })
 
+  test('gives a first part that has arrived at once, until its reader stops', async () => {
+    const ahead = () => Object.assign(parts('b'), { takeFirst: () => 'a' })
+    const { parts: sent, started } = send(gateway(), responseOf(ahead()))
+    expect(sent.takeFirst?.()).toBeUndefined()
+    await started
+    expect(sent.takeFirst?.()).toBe('a')
+    expect(await textOf(sent)).toBe('b|end undefined')
+    const left = send(gateway(), responseOf(ahead()))
+    await left.started
+    await left.parts[Symbol.asyncIterator]().return?.()
+    expect(left.parts.takeFirst?.()).toBeUndefined()
+  })
+
+  test('closes a source that arrives after its reader has stopped', async () => {
+    const setup = gateway()
+    const late = Promise.withResolvers<ResponseStream<number>>()
+    const sent = setup.pipeline
+      .prepareStream(
+        setup.stream(() => late.promise),
+        testCall(caller),
+        input,
+      )
+      .send()
+    await sent.parts[Symbol.asyncIterator]().return?.()
+    let closed = 0
+    const source = {
+      next: () => Promise.reject(new Error('read')),
+      return: async () => ({ done: true as const, value: closed++ }),
+    }
+    late.resolve(responseOf({ [Symbol.asyncIterator]: () => source }))
+    await sent.started
+    expect(closed).toBe(1)
+  })
+
   test('does not wait for a usage that the client does not get', async () => {
     const { parts: sent } = send(gateway({ usage: () => new Promise(() => {}) }), responseOf(parts('a')))
     const iterator = sent[Symbol.asyncIterator]()

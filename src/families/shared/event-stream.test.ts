@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
+import type { Parts } from '../../calls/family.ts'
 import type { Outcome } from '../../http/context.ts'
 import { awaitStart, eventStream, type Framing } from './event-stream.ts'
 
 /** A stream over items that the test hands out one by one. */
-function streamOf(framing?: Framing, waited_ms = 0) {
+function streamOf(framing?: Framing, waited_ms = 0, first?: string) {
   const clock = manualClock()
   const waiting: ((item: IteratorResult<string>) => void)[] = []
   const ready: IteratorResult<string>[] = []
@@ -12,7 +13,9 @@ function streamOf(framing?: Framing, waited_ms = 0) {
   let pulls = 0
   let aborted = 0
   let returned = 0
-  const source: AsyncIterable<string> = {
+  let firstBytes = 0
+  const source: Parts = {
+    ...(first === undefined ? {} : { takeFirst: () => first }),
     [Symbol.asyncIterator]: () => ({
       next() {
         pulls++
@@ -38,6 +41,7 @@ function streamOf(framing?: Framing, waited_ms = 0) {
     headers: { 'x-extra': 'yes' },
     ...(framing ? { framing } : {}),
     abort: () => void aborted++,
+    onFirstByte: () => void firstBytes++,
     onEnd: (outcome) => void outcomes.push(outcome),
   })
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
@@ -52,7 +56,7 @@ function streamOf(framing?: Framing, waited_ms = 0) {
       return done ? undefined : new TextDecoder().decode(value)
     },
     outcomes,
-    counts: () => ({ pulls, aborted, returned }),
+    counts: () => ({ pulls, aborted, returned, firstBytes }),
   }
 }
 
@@ -87,6 +91,19 @@ test('reads nothing from its source before the client reads', async () => {
   await stream.read()
   await Promise.resolve()
   expect(stream.counts().pulls).toBe(1)
+})
+
+test('a first part that is there is in the body before the client reads, and once', async () => {
+  const stream = streamOf(undefined, 15_000, 'data: 1\n\n')
+  expect(stream.counts()).toEqual({ pulls: 0, aborted: 0, returned: 0, firstBytes: 1 })
+  stream.say('data: 2\n\n')
+  stream.finish()
+  expect([await stream.read(), await stream.read(), await stream.read()]).toEqual([
+    'data: 1\n\n',
+    'data: 2\n\n',
+    undefined,
+  ])
+  expect(stream.counts().firstBytes).toBe(1)
 })
 
 describe('silence', () => {
@@ -181,7 +198,7 @@ describe('a client', () => {
     await stream.reader.cancel()
     await pending
     expect(stream.outcomes).toEqual(['client_gone'])
-    expect(stream.counts()).toEqual({ pulls: 1, aborted: 1, returned: 1 })
+    expect(stream.counts()).toEqual({ pulls: 1, aborted: 1, returned: 1, firstBytes: 0 })
     expect(stream.clock.waiting()).toBe(0)
   })
 
