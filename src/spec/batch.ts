@@ -1,6 +1,19 @@
 /** Batches: in the form of the OpenAI API, and in that of the Messages API. */
 import Type from 'typebox'
-import { flag, optional, orNull, section, text, titled } from './fields.ts'
+import { flag, ID_PAGE, idList, optional, orNull, section, text, titled } from './fields.ts'
+
+export const BATCH_STATUSES = [
+  'validating',
+  'failed',
+  'in_progress',
+  'finalizing',
+  'completed',
+  'expired',
+  'cancelling',
+  'cancelled',
+] as const
+export type BatchStatus = (typeof BATCH_STATUSES)[number]
+export const UNFINISHED_BATCHES: readonly BatchStatus[] = ['validating', 'in_progress', 'finalizing', 'cancelling']
 
 const time = (description: string) => orNull(Type.Integer(), description)
 
@@ -74,16 +87,7 @@ export const BatchObject = titled('Batch', {
   errors: BatchErrors,
   input_file_id: Type.String(),
   completion_window: Type.String(),
-  status: Type.Enum([
-    'validating',
-    'failed',
-    'in_progress',
-    'finalizing',
-    'completed',
-    'expired',
-    'cancelling',
-    'cancelled',
-  ]),
+  status: Type.Enum([...BATCH_STATUSES]),
   output_file_id: orNull(Type.String(), 'The results of requests that succeeded.'),
   error_file_id: orNull(Type.String(), 'The results of all other requests.'),
   created_at: Type.Integer(),
@@ -118,8 +122,7 @@ export const BatchObject = titled('Batch', {
 })
 export type BatchObject = Type.Static<typeof BatchObject>
 
-const ids = { first_id: orNull(Type.String()), last_id: orNull(Type.String()), has_more: Type.Boolean() }
-export const BatchList = titled('BatchList', { object: Type.Literal('list'), data: Type.Array(BatchObject), ...ids })
+export const BatchList = idList('BatchList', BatchObject)
 
 export const MessageBatchCreate = titled('MessageBatchCreate', {
   requests: Type.Array(
@@ -160,7 +163,7 @@ export const MessageBatchObject = titled('MessageBatch', {
 })
 export type MessageBatchObject = Type.Static<typeof MessageBatchObject>
 
-export const MessageBatchList = titled('MessageBatchList', { data: Type.Array(MessageBatchObject), ...ids })
+export const MessageBatchList = titled('MessageBatchList', { data: Type.Array(MessageBatchObject), ...ID_PAGE })
 export const MessageBatchDeleted = titled('MessageBatchDeleted', {
   id: Type.String(),
   type: Type.Literal('message_batch_deleted'),

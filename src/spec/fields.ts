@@ -44,5 +44,12 @@ export const closedObject = <Members extends TProperties>(title: string, members
 export const orNull = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 
+/** Of a page of a list: where it starts and ends. */
+export const ID_PAGE = { first_id: orNull(Type.String()), last_id: orNull(Type.String()), has_more: Type.Boolean() }
+
+/** A page of a list in the form of the OpenAI API. */
+export const idList = <Item extends TSchema>(title: string, item: Item) =>
+  titled(title, { object: Type.Literal('list'), data: Type.Array(item), ...ID_PAGE })
+
 /** A parameter of a query, a path or a header. */
 export const parameter = (description: string, schema: TSchema = Type.String()) => ({ description, schema })

@@ -1,6 +1,6 @@
 /** Files of clients, in the form of the OpenAI API and in that of the Messages API. */
 import Type from 'typebox'
-import { integer, optional, orNull, section, text, titled } from './fields.ts'
+import { idList, integer, optional, section, text, titled } from './fields.ts'
 
 /** What clients upload files for. `batch_output` is what the gateway writes. */
 export const FILE_PURPOSES = ['batch', 'user_data', 'vision'] as const
@@ -45,13 +45,7 @@ export const FileObject = titled('File', {
 })
 export type FileObject = Type.Static<typeof FileObject>
 
-export const FileList = titled('FileList', {
-  object: Type.Literal('list'),
-  data: Type.Array(FileObject),
-  first_id: orNull(Type.String()),
-  last_id: orNull(Type.String()),
-  has_more: Type.Boolean(),
-})
+export const FileList = idList('FileList', FileObject)
 export type FileList = Type.Static<typeof FileList>
 
 export const FileDeleted = titled('FileDeleted', {

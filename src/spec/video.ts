@@ -1,6 +1,6 @@
 /** A video in the chat-compatible format (`chatcompat-video`): the same task with other field names. */
 import Type from 'typebox'
-import { orNull, titled } from './fields.ts'
+import { idList, orNull, titled } from './fields.ts'
 
 export const Video = titled('Video', {
   id: Type.String({ description: 'The task_id.' }),
@@ -19,13 +19,7 @@ export const Video = titled('Video', {
 })
 export type Video = Type.Static<typeof Video>
 
-export const VideoList = titled('VideoList', {
-  object: Type.Literal('list'),
-  data: Type.Array(Video),
-  first_id: orNull(Type.String()),
-  last_id: orNull(Type.String()),
-  has_more: Type.Boolean(),
-})
+export const VideoList = idList('VideoList', Video)
 export type VideoList = Type.Static<typeof VideoList>
 
 export const VideoDeleted = titled('VideoDeleted', {

@@ -1,4 +1,5 @@
 /** One commit for all writes of one turn of the event loop, and of the time in which the one before goes to the disk. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WriteOptions } from './engine.ts'
 import { createStatement } from './fixed-statements.ts'
 import type { Database, Write } from './tables.ts'
@@ -44,8 +45,6 @@ export function createSharedCommit(db: Database, sync: () => Promise<void> = asy
     settled: async () => running,
   }
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** All jobs in one transaction. A failure of its begin, its commit or its way to the disk fails all of them. Never rejects. */
 async function commit(db: Database, jobs: Job[], sync: () => Promise<void>): Promise<void> {

@@ -1,4 +1,5 @@
 /** 3D models of the sandbox. */
+
 import Type from 'typebox'
 import { checker } from '../../../src/kit/checker.ts'
 import type { Clock } from '../../../src/kit/clock.ts'
@@ -11,6 +12,7 @@ import { createSandboxOrders } from './orders.ts'
 import { filesOfModel, MODEL_FORMATS, MODEL_STEPS, type ModelPlan, POLYGONS } from './render/model-plan.ts'
 import type { RenderWorkers } from './render/workers.ts'
 import { createTemporaryFiles, type TemporaryFiles } from './temporary-files.ts'
+import { reject } from './video.ts'
 
 type SandboxThreeDParts = {
   clock: Clock
@@ -115,11 +117,4 @@ function parseOrder(
     ...(owner === undefined ? {} : { owner }),
   }
   return { operation, status, retry_after: course.retry_after, lose: lose !== undefined }
-}
-
-function reject(param: string, why: string): never {
-  throw new GatewayError('upstream_invalid_request', `The simulated provider rejected the order: ${why}.`, {
-    param,
-    upstream_status: 400,
-  })
 }

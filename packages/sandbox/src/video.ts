@@ -99,7 +99,7 @@ function oneOf<T extends string | number>(allowed: readonly T[], requested: stri
   return found ?? reject(param, `${param} must be ${allowed.join(' or ')}`)
 }
 
-function reject(param: string, why: string): never {
+export function reject(param: string, why: string): never {
   throw new GatewayError('upstream_invalid_request', `The simulated provider rejected the order: ${why}.`, {
     param,
     upstream_status: 400,

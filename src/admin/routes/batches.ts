@@ -2,15 +2,10 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
+import { BATCH_STATUSES, type BatchStatus, UNFINISHED_BATCHES } from '../../spec/batch.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
-import {
-  BATCH_STATUSES,
-  type Batch,
-  type BatchStatus,
-  type BatchStore,
-  waitingOf,
-} from '../../store/batches/batch-store.ts'
+import { type Batch, type BatchStore, waitingOf } from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
 import { originOf, present } from './edit.ts'
 import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
@@ -174,11 +169,9 @@ function view(batch: Batch): AdminBatch {
   }
 }
 
-const UNFINISHED: readonly BatchStatus[] = ['validating', 'in_progress', 'finalizing', 'cancelling']
-
 function readStatuses(text: string): BatchStatus[] {
   return text.split(',').flatMap((name) => {
-    if (name.trim() === 'unfinished') return UNFINISHED
+    if (name.trim() === 'unfinished') return UNFINISHED_BATCHES
     const status = BATCH_STATUSES.find((one) => one === name.trim())
     if (status !== undefined) return [status]
     const rule = `"status" may contain ${BATCH_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(name.slice(0, 40))}.`

@@ -3,7 +3,7 @@ import { get } from 'node:http'
 import { get as getByTls } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { readEnvironment } from '../../config/load/environment.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
 import { readCommand, UsageError } from '../arguments.ts'
 import { json, type Terminal } from '../terminal.ts'
 
@@ -59,18 +59,10 @@ async function answerOf(address: URL): Promise<{ status: number; body: unknown }
   const options = { agent: false, signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS) } as const
   const request = send(address, options, (response) => {
     const { statusCode: status = 0 } = response
-    text(response).then((read) => resolve({ status, body: parsed(read) }), reject)
+    text(response).then((read) => resolve({ status, body: parseJson(read) }), reject)
   })
   request.on('error', reject)
   return promise
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** The message of an error, or the whole answer where it has another form. */

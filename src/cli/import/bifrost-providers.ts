@@ -1,9 +1,9 @@
 /** Reads the providers of Bifrost with their keys: models are called `<provider>/<model>`, as Bifrost calls them. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
 import type { BifrostProvider } from './bifrost-source.ts'
-import { type Draft, firstOf, jsonIn, type Members, membersOf, SILENT } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf, SILENT } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
 import { addressOf, headersOf, optionsOf, presetKey, secretOf } from './provider-parts.ts'
 import type { Row } from './sql-dump.ts'
@@ -178,7 +178,7 @@ const isSecret = (member: string): boolean =>
 
 /** `env.NAME`, or the value: texts are written as they are, or as an object that says where the value is. */
 function secretText(value: unknown): unknown {
-  const given = typeof value === 'string' && value.startsWith('{') ? jsonIn(value) : value
+  const given = typeof value === 'string' && value.startsWith('{') ? parseJson(value) : value
   if (!isRecord(given)) return value
   const reference = given.env_var ?? given.ref
   const text = typeof reference === 'string' && reference !== '' ? reference : given.value

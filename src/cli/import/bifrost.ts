@@ -3,11 +3,11 @@
  * (https://github.com/maximhq/bifrost, `framework/configstore/tables`). Both are brought into the form of the tables.
  */
 import { byName } from '../../kit/by-name.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
 import { readBifrostAccounts } from './bifrost-accounts.ts'
 import { readBifrostProviders } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, jsonIn, membersOf, SILENT } from './imported.ts'
+import { type Draft, membersOf, SILENT } from './imported.ts'
 import type { Row, Tables } from './sql-dump.ts'
 
 const PROVIDERS = 'config_providers'
@@ -167,7 +167,7 @@ const recordsIn = (value: unknown): Row[] => (Array.isArray(value) ? value.filte
 
 /** The names of a list that allows; undefined: all of them. */
 function listOf(given: unknown): string[] | undefined {
-  const value = typeof given === 'string' ? jsonIn(given) : given
+  const value = typeof given === 'string' ? parseJson(given) : given
   const names = Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
   return names.includes('*') ? undefined : names
 }

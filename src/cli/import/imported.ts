@@ -1,7 +1,7 @@
 /** Collects what a reader finds in the configuration of another gateway, and what becomes of each of its members. */
 import type { AccountSettings } from '../../accounts/settings.ts'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
-import { isRecord, isTooDeep, memberOf } from '../../kit/json.ts'
+import { isRecord, memberOf, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 
 export const SOURCES = ['litellm', 'new-api', 'one-api', 'bifrost', 'portkey'] as const
@@ -240,7 +240,7 @@ export function membersOf(draft: Pick<Draft, 'dropped'>, record: Record<string, 
     record(name) {
       const value = take(name)
       if (value === undefined) return undefined
-      const record = typeof value === 'string' ? jsonIn(value) : value
+      const record = typeof value === 'string' ? parseJson(value) : value
       if (isRecord(record)) return record
       return void wrong(name, 'an object')
     },
@@ -263,21 +263,11 @@ const isEmpty = (value: unknown): boolean =>
 
 /** A list as databases have it: an array of PostgreSQL, JSON, or separated by commas. */
 function listIn(text: string): unknown {
-  if (text.startsWith('[')) return jsonIn(text)
+  if (text.startsWith('[')) return parseJson(text)
   if (!text.startsWith('{')) return text.split(',').map((one) => one.trim())
   return [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,"]+)/g)].map(
     ([, quoted, plain = '']) => quoted?.replaceAll(/\\(.)/g, '$1') ?? plain,
   )
-}
-
-/** Undefined for what is not JSON. */
-export function jsonIn(text: string): unknown {
-  if (isTooDeep(text)) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** The same for the same account of the source at every import. */

@@ -4,8 +4,8 @@
  */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
-import { isRecord } from '../../kit/json.ts'
-import { type Draft, jsonIn, type Members, membersOf, SILENT } from './imported.ts'
+import { isRecord, parseJson } from '../../kit/json.ts'
+import { type Draft, type Members, membersOf, SILENT } from './imported.ts'
 import { rateOf } from './limits.ts'
 import { modelId } from './model-targets.ts'
 import { readPortkeyConfig as readConfig } from './portkey-config.ts'
@@ -133,7 +133,7 @@ function readConfigRow(draft: Draft, row: Row, known: Map<string, string>): unde
   const slug = String(row.slug ?? row.id ?? row.name ?? '?').slice(0, 80)
   const path = `${CONFIGS}[${slug}]`
   if (row.status !== undefined && row.status !== 'active') return draft.dropped(path, `its status is ${row.status}`)
-  const given = typeof row.config === 'string' ? jsonIn(row.config) : row.config
+  const given = typeof row.config === 'string' ? parseJson(row.config) : row.config
   if (!isRecord(given)) {
     return draft.dropped(path, 'the list of configs has no contents; add those of /configs/<slug> as the member config')
   }

@@ -8,10 +8,9 @@ import { jsonResponse, textResponse } from '../../http/live.ts'
 import { readForm } from '../../http/multipart.ts'
 import { checker } from '../../kit/checker.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { isRecord, memberOf } from '../../kit/json.ts'
+import { memberOf } from '../../kit/json.ts'
 import type { Tokenizer } from '../../kit/tokenizer.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { knownMembers } from '../../protocols/shared/request-error.ts'
 import type { TranscriptionCall } from '../../providers/audio.ts'
 import {
   SPEECH_TYPES,
@@ -76,7 +75,7 @@ function speechRoute(speech: Speech, { pipeline, settings, clock }: AudioRoutePa
       context.noteFields(body)
       pipeline.authorize(context, { family: 'audio-speech', model: memberOf(body, 'model') })
       readUserField(context, body, 'audio-speech')
-      const request = known(SpeechRequest, checkSpeech, body)
+      const request = knownMembers(SpeechRequest, checkSpeech, body)
       const { send, headers } = pipeline.prepareStream(speech, context, request)
       if (request.stream_format === 'sse') return callStream(send(), context, { headers, settings, clock })
       const sent = send()
@@ -163,7 +162,7 @@ function transcriptRoute(task: TranscriptionCall['task'], parts: TranscriptRoute
 const NO_STATISTICS = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 }
 
 function transcriptionIn(fields: object, task: TranscriptionCall['task']): TranscriptionRequest {
-  const { file: _, ...request } = known(TranscriptionRequest, checkTranscription, { ...fields, file: '' })
+  const { file: _, ...request } = knownMembers(TranscriptionRequest, checkTranscription, { ...fields, file: '' })
   const { stream, response_format: format } = request
   if (task === 'translate' && stream) throw unsupported('stream', 'Translations are not streamed.')
   if (task === 'translate' && format === 'diarized_json') {
@@ -176,18 +175,3 @@ function transcriptionIn(fields: object, task: TranscriptionCall['task']): Trans
 }
 
 const unsupported = (param: string, message: string) => new GatewayError('unsupported_parameter', message, { param })
-
-type Schema = typeof SpeechRequest | typeof TranscriptionRequest
-
-/** The known members; `null` is absent. Throws GatewayError that names the field and what it may be. */
-function known<S extends Schema>(schema: S, check: ReturnType<typeof checker<S>>, body: unknown) {
-  if (!isRecord(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
-  const members = Object.entries(body).filter(
-    ([name, value]) => value !== null && Object.hasOwn(schema.properties, name),
-  )
-  const fields: unknown = Object.fromEntries(members)
-  if (!check.Check(fields)) throw refusalOf(diagnose(schema, fields))
-  return fields
-}

@@ -1,6 +1,6 @@
 /** Connects chat to the response cache: which requests may be cached, and a cached response as one of its own. */
 import type { AnswerCodec, CacheableRequest, SimilarRequest } from '../../calls/family.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { withValueAt } from '../../kit/json-span.ts'
 import { type ChatRequest, type Message, OPENROUTER } from '../../protocols/shared/canonical.ts'
 import type { Usage } from '../../spec/usage.ts'
@@ -179,16 +179,8 @@ function idIn(parts: string[]): string | undefined {
 }
 
 function idOf(text: string): string | undefined {
-  const value = parsed(text)
+  const value = parseJson(text)
   if (!isRecord(value)) return undefined
   const within = [value.message, value.response].flatMap((inner) => (isRecord(inner) ? [inner.id] : []))
   return [value.id, value.responseId, ...within].find((id) => typeof id === 'string')
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

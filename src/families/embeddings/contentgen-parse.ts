@@ -1,8 +1,8 @@
 /** Decodes an embeddings request in the contentgen shape; errors name the client's fields. */
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
-import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { diagnose } from '../../kit/diagnose.ts'
+import { assertObject, refusalOf } from '../../protocols/shared/request-error.ts'
 import type { EmbeddingRequest } from '../../spec/embedding-request.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { text, titled } from '../../spec/fields.ts'
@@ -34,9 +34,7 @@ type Options = { model: string; isBatch: boolean }
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the client's field. */
 export function parseContents(body: unknown, { model, isBatch }: Options): EmbeddingRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
+  assertObject(body)
   const given = withoutNulls(body)
   const requests = requestsIn(isBatch ? { ...given, requests: listed(given.requests) } : given, isBatch)
   const place = (index: number, field: string) => (isBatch ? `requests[${index}].${field}` : field)

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { presentMembers, refusalOf } from '../../protocols/shared/request-error.ts'
 import { EmbeddingRequest } from '../../spec/embedding-request.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
 
@@ -15,15 +15,8 @@ const MOST_INPUTS = 100_000
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseEmbeddingRequest(body: unknown): EmbeddingRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
-  const request: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(body)) {
-    // Assigning `__proto__` would set the object's prototype.
-    if (value !== null && name !== '__proto__') request[name] = value
-  }
-  const { input, ...rest } = request
+  const { input, ...given } = presentMembers(body)
+  const rest: unknown = given
   if (!check.Check(rest)) throw refusalOf(diagnose(Shared, rest))
   checkInput(input)
   return { ...rest, input }

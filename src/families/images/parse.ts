@@ -1,8 +1,7 @@
 /** Decodes an image request; errors name the field and the rule. */
 import { checker } from '../../kit/checker.ts'
-import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
-import { GatewayError, invalidValue } from '../../spec/error.ts'
+import { knownMembers } from '../../protocols/shared/request-error.ts'
+import { invalidValue } from '../../spec/error.ts'
 import { ImageRequest } from '../../spec/image-request.ts'
 import type { FormFields } from '../../spec/operation.ts'
 
@@ -19,14 +18,7 @@ export const IMAGE_FORM: FormFields = {
 
 /** `null` is absent; unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 export function parseImageRequest(body: unknown): ImageRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
-  const known = Object.entries(body).filter(
-    ([name, value]) => value !== null && Object.hasOwn(ImageRequest.properties, name),
-  )
-  const fields: unknown = Object.fromEntries(known)
-  if (!check.Check(fields)) throw refusalOf(diagnose(ImageRequest, fields))
+  const fields = knownMembers(ImageRequest, check, body)
   checkCompanions(fields)
   return fields
 }

@@ -2,7 +2,7 @@
 import Type, { type TSchema } from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { assertObject, refusalOf } from '../../protocols/shared/request-error.ts'
 import { type ErrorCode, GatewayError, invalidValue } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { MODERATION_INPUTS, ModerationAnswer, ModerationRequest } from '../../spec/moderation-request.ts'
@@ -43,10 +43,8 @@ const FORMS = {
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 function parseModerationRequest(body: unknown): ModerationRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
-  const { input, model } = body as Record<string, unknown>
+  assertObject(body)
+  const { input, model } = body
   const request = { ...(input == null ? {} : { input }), ...(model == null ? {} : { model }) }
   if (input != null && typeof input !== 'string' && !Array.isArray(input)) {
     const message = `"input" must be a string, an array of strings, or an array of parts, not ${foundText(input)}.`

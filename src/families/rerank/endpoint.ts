@@ -1,9 +1,9 @@
 /** `POST /v1/rerank`, in the form that the clients of Cohere and Jina share. */
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
-import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
-import { ErrorBody, type ErrorCode, errorBody, GatewayError } from '../../spec/error.ts'
+import { diagnose } from '../../kit/diagnose.ts'
+import { presentMembers, refusalOf } from '../../protocols/shared/request-error.ts'
+import { ErrorBody, type ErrorCode, errorBody, type GatewayError } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { titled } from '../../spec/fields.ts'
 import { RerankAnswer, RerankRequest } from '../../spec/rerank-request.ts'
@@ -56,14 +56,7 @@ export const rerankEndpoints = (family: RerankFamily): RerankEndpoint[] =>
 
 /** `null` is absent, unknown fields are ignored. Throws GatewayError naming the field and what it may be. */
 function parseRerankRequest(body: unknown): RerankRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
-  const request: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(body)) {
-    // Assigning `__proto__` would set the object's prototype.
-    if (value !== null && name !== '__proto__') request[name] = value
-  }
+  const request: unknown = presentMembers(body)
   if (!check.Check(request)) throw refusalOf(diagnose(RerankRequest, request))
   return request
 }

@@ -1,7 +1,8 @@
 /** Parses requests for videos and 3D models, as JSON or as a form (specification 2.5). */
 import { checker } from '../../kit/checker.ts'
-import { diagnose, foundText } from '../../kit/diagnose.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { diagnose } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
+import { assertObject, knownMembers, refusalOf } from '../../protocols/shared/request-error.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { FormFields } from '../../spec/operation.ts'
 import { ThreeDRequest } from '../../spec/three-d-request.ts'
@@ -21,18 +22,13 @@ const KNOWN = new Set(Object.keys(VideoCreate.properties))
 
 /** `null` counts as absent; unknown fields are ignored. Throws GatewayError with the field and its allowed values. */
 export function parseVideo(body: unknown): VideoRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
+  assertObject(body)
   const fields = withoutNulls(body, KNOWN)
-  if (isObject(fields.input_reference)) fields.input_reference = withoutNulls(fields.input_reference)
+  if (isRecord(fields.input_reference)) fields.input_reference = withoutNulls(fields.input_reference)
   if (!checkVideo.Check(fields)) throw refusalOf(diagnose(VideoCreate, fields))
   const { input_reference, ...request } = fields
   return input_reference === undefined ? request : withReference(request, input_reference)
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const withoutNulls = (object: object, known?: ReadonlySet<string>): Record<string, unknown> =>
   Object.fromEntries(
@@ -61,14 +57,4 @@ function withReference(request: VideoRequest, reference: NonNullable<VideoCreate
 const checkThreeD = checker(ThreeDRequest)
 
 /** `null` counts as absent; unknown fields are ignored. Throws GatewayError with the field and its allowed values. */
-export function parseThreeD(body: unknown): ThreeDRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
-  const known = Object.entries(body).filter(
-    ([name, value]) => value !== null && Object.hasOwn(ThreeDRequest.properties, name),
-  )
-  const fields: unknown = Object.fromEntries(known)
-  if (checkThreeD.Check(fields)) return fields
-  throw refusalOf(diagnose(ThreeDRequest, fields))
-}
+export const parseThreeD = (body: unknown): ThreeDRequest => knownMembers(ThreeDRequest, checkThreeD, body)

@@ -1,4 +1,5 @@
 /** Summaries of the request log for charts: series of sums by time, of the largest keys of one dimension, and of the rest. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import Type from 'typebox'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { orNull } from '../../spec/fields.ts'
@@ -168,8 +169,6 @@ export const noSummary = ({ from, to, step }: SummaryQuery): Summary => ({
   other: false,
   total: toSums(emptySum()),
 })
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 type Range = Pick<SummaryQuery, 'from' | 'to' | 'step'>
 

@@ -1,5 +1,8 @@
 /** Errors about a request: from a schema problem, and with the client's field names. */
-import { foundText, type Problem, pathText } from '../../kit/diagnose.ts'
+import type { Static, TObject } from 'typebox'
+import type { checker } from '../../kit/checker.ts'
+import { diagnose, foundText, type Problem, pathText } from '../../kit/diagnose.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ContentPart } from '../../spec/message.ts'
 import type { ChatRequest, Message } from './canonical.ts'
@@ -82,6 +85,31 @@ export function refusalOf(problem: Problem | undefined): GatewayError {
   return new GatewayError(code, `"${param}" must be ${mustBe(problem.expected)}, not ${foundText(problem.found)}.`, {
     param,
   })
+}
+
+/** Throws invalid_type where the body is no JSON object. */
+export function assertObject(body: unknown): asserts body is JsonRecord {
+  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+}
+
+/** The members of a body but those that are `null`, which is absent. */
+export function presentMembers(body: unknown): JsonRecord {
+  assertObject(body)
+  // Assigning `__proto__` would set the object's prototype.
+  return Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null && name !== '__proto__'))
+}
+
+/** The known members of a body; `null` is absent. Throws GatewayError naming the field and what it may be. */
+export function knownMembers<S extends TObject>(
+  schema: S,
+  check: ReturnType<typeof checker<S>>,
+  body: unknown,
+): Static<S> {
+  assertObject(body)
+  const known = Object.entries(body).filter(([name, value]) => value !== null && Object.hasOwn(schema.properties, name))
+  const fields: unknown = Object.fromEntries(known)
+  if (check.Check(fields)) return fields
+  throw refusalOf(diagnose(schema, fields))
 }
 
 /** The error for a content part that a provider cannot read: nothing was sent. */

@@ -1,18 +1,8 @@
 /** Batches as the store keeps them: the batch, its lines, and the parts of files that its results are moved to. */
-import type { AuditDraft } from '../../spec/audit.ts'
-import type { Json } from '../../spec/task.ts'
 
-export const BATCH_STATUSES = [
-  'validating',
-  'failed',
-  'in_progress',
-  'finalizing',
-  'completed',
-  'expired',
-  'cancelling',
-  'cancelled',
-] as const
-export type BatchStatus = (typeof BATCH_STATUSES)[number]
+import type { AuditDraft } from '../../spec/audit.ts'
+import type { BatchStatus } from '../../spec/batch.ts'
+import type { Json } from '../../spec/task.ts'
 
 /** Whose API has created it. */
 export type BatchApi = 'openai' | 'anthropic'

@@ -1,16 +1,16 @@
 /** Batches in the database: adding, listing, claiming and changing them. */
 import { sql } from 'kysely'
+import { UNFINISHED_BATCHES } from '../../spec/batch.ts'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
 import { skipLocked } from '../tasks/task-sql.ts'
 import { dueInTurns } from '../turns.ts'
 import { batchLines } from './batch-lines.ts'
-import type { Batch, BatchFilter, BatchStatus, BatchStore } from './batch-store.ts'
+import type { Batch, BatchFilter, BatchStore } from './batch-store.ts'
 import type { BatchesTable } from './batch-tables.ts'
 
 /** The states that a batch leaves again. */
-const UNFINISHED: readonly BatchStatus[] = ['validating', 'in_progress', 'finalizing', 'cancelling']
 
 export function batchStore(engine: Engine): BatchStore {
   const { db, write } = engine
@@ -34,7 +34,7 @@ export function batchStore(engine: Engine): BatchStore {
         .selectFrom('batches')
         .select(({ fn }) => fn.countAll<number | string>().as('batches'))
         .where('token_id', '=', token_id)
-        .where('status', 'in', UNFINISHED)
+        .where('status', 'in', UNFINISHED_BATCHES)
         .executeTakeFirstOrThrow()
       return Number(batches)
     },
@@ -44,7 +44,7 @@ export function batchStore(engine: Engine): BatchStore {
         .selectFrom('batches')
         .select(({ fn }) => ['status', fn.countAll<number | string>().as('batches')])
         .where('due_ms', 'is not', null)
-        .where('status', 'in', UNFINISHED)
+        .where('status', 'in', UNFINISHED_BATCHES)
         .groupBy('status')
         .execute()
       return counted.map(({ status, batches }) => ({ status, batches: Number(batches) }))
@@ -140,7 +140,7 @@ export function batchStore(engine: Engine): BatchStore {
           .updateTable('batches')
           .set({ deleted_at: now, due_ms: sql`case when leased_by = '' then ${now_ms} else due_ms end` })
           .where((row) => row.and({ batch_id, token_id }))
-          .where('status', 'not in', UNFINISHED)
+          .where('status', 'not in', UNFINISHED_BATCHES)
           .execute(),
       )
     },
@@ -157,7 +157,7 @@ export function batchStore(engine: Engine): BatchStore {
 
 /** Marks the batches that have not ended: their vendors may have orders that the backup lacks. */
 export async function markRestored(write: Write, restored: NonNullable<Batch['progress']['restored']>): Promise<void> {
-  const open = write.selectFrom('batches').select(['batch_id', 'progress']).where('status', 'in', UNFINISHED)
+  const open = write.selectFrom('batches').select(['batch_id', 'progress']).where('status', 'in', UNFINISHED_BATCHES)
   for (const { batch_id, progress: text } of await open.execute()) {
     const progress: Batch['progress'] = JSON.parse(text)
     const backup_ms = Math.min(restored.backup_ms, progress.restored?.backup_ms ?? Number.POSITIVE_INFINITY)

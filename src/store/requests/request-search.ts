@@ -1,4 +1,5 @@
 /** Searches the request log. A search ends after a bounded number of rows and a bounded time, and its cursor continues it. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Database, Tables } from '../tables.ts'
 import type { RequestPage, RequestPosition, RequestQuery, RequestRow } from './request-row.ts'
 import { openWalk } from './request-walk.ts'
@@ -50,8 +51,6 @@ export async function findRows(db: Database, row_ids: readonly number[]): Promis
     .execute()
   return rows.map(toRow)
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const toRow = ({ tags, detail, ...row }: FoundRow): RequestRow => ({
   ...row,

@@ -1,4 +1,5 @@
 /** Reads sums of the request log by minute, hour or day, and keeps them: see `sum-upkeep.ts`. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Engine } from '../engine.ts'
 import type { Database } from '../tables.ts'
 import { addMinute, sumsUntil } from './minute-sums.ts'
@@ -71,7 +72,6 @@ async function readSums(db: Database, query: SumsQuery): Promise<SumPoints> {
 
 /** Some milliseconds of decoding; calls go on in between. */
 const ROWS_PER_TURN = 100
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 type Range = { query: SumsQuery; from: number; to: number }
 

@@ -1,4 +1,5 @@
 /** Keeps the sums of the request log: joins minutes, makes hours of them and days of hours, and deletes old ones. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
@@ -176,4 +177,3 @@ async function deleteOld(write: Write, now: number, kept: KeptSums): Promise<boo
 }
 
 const floor = (seconds: number, period: number): number => Math.floor(seconds / period) * period
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
