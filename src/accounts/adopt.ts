@@ -7,8 +7,7 @@ import { sha256 } from '../kit/secret.ts'
 import { UNSET_SETTINGS } from '../spec/account-settings.ts'
 import type { AuditOrigin } from '../spec/audit.ts'
 import { toNano } from '../spec/price.ts'
-import { NO_UNITS } from '../spec/usage.ts'
-import type { LedgerEntry } from '../store/ledger/ledger-entry.ts'
+import { type LedgerEntry, NO_CALL } from '../store/ledger/ledger-entry.ts'
 import type { Store } from '../store/store.ts'
 import type { StoredProject, StoredToken } from '../store/tokens/account-store.ts'
 import { differing } from './declare-token.ts'
@@ -293,24 +292,15 @@ function entriesOf(
 ): LedgerEntry[] {
   const amount = toNano(to) - toNano(from)
   const entry: LedgerEntry = {
+    ...NO_CALL,
     entry_id: `import:${id}:${toNano(from)}:${toNano(to)}${windows > 0 ? `:${windows}` : ''}`,
     kind: 'adjustment',
     at_ms,
     call_id: 'import',
     token_id,
     project_id,
-    end_user: null,
-    family: '',
-    model: '',
-    provider: '',
-    upstream_model: '',
-    units: NO_UNITS,
-    requests: 0,
-    errors: 0,
-    estimated: 0,
     amount,
     cost: amount,
-    price: null,
   }
   if (token_id === '' || project_id === null) return [entry]
   return [entry, { ...entry, entry_id: `${entry.entry_id}:project`, token_id: '', amount: -amount, cost: -amount }]

@@ -1,7 +1,7 @@
 /** Validates what an operator sets for a token or a project. */
 import { patternProblem } from '../config/check/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
-import { nearest } from '../kit/nearest.ts'
+import { notOneOf } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
 import { CALL_FAMILIES } from '../spec/endpoint-family.ts'
 import { invalidValue } from '../spec/error.ts'
@@ -193,12 +193,6 @@ function readExpiry(expires_at: number | null, now: number): number | null {
   }
   if (expires_at <= now) throw invalid('expires_at', `must lie in the future; ${expires_at} has passed (now ${now})`)
   return expires_at
-}
-
-function notOneOf(found: string, allowed: readonly string[]): string {
-  const suggestion = nearest(found, allowed)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  return `found ${JSON.stringify(found)}, must be one of ${allowed.join(', ')}${hint}`
 }
 
 const invalid = (param: string, trouble: string) => invalidValue(param, `${param}: ${trouble}.`)

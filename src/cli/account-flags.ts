@@ -3,7 +3,7 @@ import type { AccountSettings } from '../accounts/settings.ts'
 import { patternProblem } from '../config/check/semantic-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
-import { nearest } from '../kit/nearest.ts'
+import { notOneOf } from '../kit/nearest.ts'
 import type { EndUserLimits } from '../spec/account-settings.ts'
 import { CALL_FAMILIES, type CallFamily } from '../spec/endpoint-family.ts'
 import { MAX_AMOUNT } from '../spec/price.ts'
@@ -233,10 +233,4 @@ function thresholdsOf(text: string, fail: (trouble: string) => never): number[] 
   return isRight
     ? numbers
     : fail(`thresholds: found ${JSON.stringify(text)}, must be at most 10 percentages such as 50+80+100, or none`)
-}
-
-function notOneOf(found: string, allowed: readonly string[]): string {
-  const suggestion = nearest(found, allowed)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  return `found ${JSON.stringify(found)}, must be one of ${allowed.join(', ')}${hint}`
 }

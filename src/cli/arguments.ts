@@ -1,6 +1,6 @@
 /** Parses the flags of a command and reports what is wrong with them. */
 import { parseArgs } from 'node:util'
-import { nearest } from '../kit/nearest.ts'
+import { meantHint, nearest } from '../kit/nearest.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The arguments do not fit the command; the process exits with 2. */
@@ -128,7 +128,5 @@ function unknownFlag(typed: string, known: string[]): string {
 
 /** The message for an unknown command, with a suggestion. */
 export function unknownCommand(typed: string, known: readonly string[]): string {
-  const suggestion = nearest(typed, known)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  return `unknown command ${JSON.stringify(typed)}${hint} (commands: ${known.join(', ')})`
+  return `unknown command ${JSON.stringify(typed)}${meantHint(typed, known)} (commands: ${known.join(', ')})`
 }

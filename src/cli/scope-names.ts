@@ -1,4 +1,6 @@
 /** Names the owners of budgets for the operator. */
+import { splitAt } from '../store/ledger/budget-sums.ts'
+
 type Named = {
   tokens: readonly { token_id: string; name: string }[]
   projects: readonly { project_id: string; name: string }[]
@@ -17,9 +19,4 @@ export function scopeNames({ tokens, projects }: Named): (scope_key: string) => 
     const [owner = '', user = ''] = splitAt(id, '/')
     return `end user ${user} of ${nameOf(owner)}`
   }
-}
-
-function splitAt(text: string, separator: string): [string, string?] {
-  const at = text.indexOf(separator)
-  return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
 }

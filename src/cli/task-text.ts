@@ -1,4 +1,5 @@
 /** Text output of tasks: a table of many, all data of one. */
+import { withoutQuery } from '../admin/routes/task-view.ts'
 import { isEndedStatus, type Task } from '../spec/task.ts'
 import type { WebhookStore } from '../store/store.ts'
 import { headedTable, table, timeText } from './table.ts'
@@ -106,10 +107,4 @@ function callbackText(callback: NonNullable<CallbackState>, { task, now }: { tas
           ? 'about to be sent'
           : `${now > task.finish_time + CALLBACK_SECONDS ? 'given up' : 'not delivered yet'}, after ${tries} (last: ${last})`
   return `${withoutQuery(url)} ${state}`
-}
-
-/** A query often contains a secret. */
-function withoutQuery(text: string): string {
-  const url = URL.parse(text)
-  return url ? `${url.origin}${url.pathname}${url.search === '' ? '' : '?...'}` : '(no address)'
 }

@@ -23,19 +23,7 @@ import { providerFactory } from './check-providers.ts'
 import { createProposedConfig } from './proposed-config.ts'
 
 type ControlParts = {
-  store: Pick<
-    Store,
-    | 'overrides'
-    | 'budgets'
-    | 'tasks'
-    | 'files'
-    | 'ledger'
-    | 'webhooks'
-    | 'alertHistory'
-    | 'configVersions'
-    | 'mcpTools'
-    | 'batches'
-  >
+  store: Store
   router: Router
   catalogue: Catalogue
   config(): Config
@@ -47,36 +35,14 @@ type ControlParts = {
 /** What exists only later than the control itself. */
 type LaterParts = Omit<
   ControlRouteParts,
-  | 'router'
-  | 'overrides'
-  | 'clock'
-  | 'source'
-  | 'configByApi'
-  | 'settingsOf'
-  | 'testProvider'
-  | 'testDraft'
-  | 'hasVariable'
-  | 'configFile'
+  | keyof ReturnType<typeof ownParts>
   | 'supply'
-  | 'explain'
   | 'plans'
-  | 'catalogue'
-  | 'audit'
-  | 'budgets'
-  | 'budgetSettings'
-  | 'batches'
-  | 'tasks'
-  | 'webhooks'
-  | 'fileRows'
-  | 'alertHistory'
-  | 'mcpTools'
-  | 'hasBuiltInTools'
-  | 'personalServer'
-  | 'configVersions'
-  | 'history'
-  | 'ledger'
-  | 'isModel'
+  | 'explain'
   | 'isConfigured'
+  | 'isModel'
+  | 'testProvider'
+  | 'audit'
 > & { supply: Supply; attemptLimits: Pick<Gate, 'limitOfAttempt'>; plans: Pick<Plans, 'of'> }
 
 type Control = {
@@ -98,21 +64,13 @@ export function createControl(parts: ControlParts): Control {
     clock,
     log,
   })
-  const { file, data_dir } = config()
-  const source = createProposedConfig({ environment, file, data_dir, clock })
+  const own = ownParts(parts, overrides)
 
   async function testProvider(supply: Supply, id: string, key: string | undefined) {
     const found = supply.find(id)?.config
     const asked = found && askedOf(id, found).find((one) => key === undefined || one.key === key)
     if (!asked) throw new Error(`the provider ${id} is not there`)
     return askProvider(asked, { environment, create: providerFactory(config(), environment), clock })
-  }
-
-  const testDraft: ControlRouteParts['testDraft'] = async (id, { config: proposed, key, onModels }) => {
-    const settings = proposed.providers[id]
-    const asked = settings && askedOf(id, settings).find((one) => key === undefined || one.key === key)
-    if (!asked) throw new Error(`the proposed provider ${id} is not there`)
-    return askProvider(asked, { environment, create: providerFactory(config(), environment), clock, onModels })
   }
 
   return {
@@ -122,39 +80,55 @@ export function createControl(parts: ControlParts): Control {
       (audit) =>
         controlRoutes({
           ...later,
+          ...own,
           audit,
-          budgets: store.budgets,
-          budgetSettings: config,
-          batches: store.batches,
-          tasks: store.tasks,
-          webhooks: store.webhooks,
-          fileRows: store.files,
-          alertHistory: store.alertHistory,
-          mcpTools: store.mcpTools,
-          hasBuiltInTools: () => config().sandbox && config().mcp.enabled,
-          personalServer: (name) => personalServer(config().mcp, name),
-          configVersions: store.configVersions,
-          history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
-          ledger: { ...store.ledger, currency: () => config().ledger.currency },
+          plans,
+          supply,
           explain: (request) =>
             explainRequest(request, { catalogue, plans, router, attemptLimits, settings: later.settings, clock }),
-          plans,
-          catalogue,
-          supply,
           isConfigured: (named) => isInSupply(named, supply),
-          router,
-          overrides,
-          source,
-          configByApi: () => config().admin.config_by_api,
-          settingsOf: createSettingsOf(source, config),
           isModel: (id) => supply.models().some((model) => model.id === id),
-          testDraft,
-          hasVariable: (name) => (environment[name] ?? '') !== '',
-          configFile: () => config().file,
           testProvider: (id, key) => testProvider(supply, id, key),
-          clock,
         }),
     start: overrides.start,
     close: overrides.close,
+  }
+}
+
+/** What the routes need and is there from the start. */
+function ownParts({ store, config, environment, clock, log, ...parts }: ControlParts, overrides: LiveOverrides) {
+  const { file, data_dir } = config()
+  const source = createProposedConfig({ environment, file, data_dir, clock })
+
+  const testDraft: ControlRouteParts['testDraft'] = async (id, { config: proposed, key, onModels }) => {
+    const settings = proposed.providers[id]
+    const asked = settings && askedOf(id, settings).find((one) => key === undefined || one.key === key)
+    if (!asked) throw new Error(`the proposed provider ${id} is not there`)
+    return askProvider(asked, { environment, create: providerFactory(config(), environment), clock, onModels })
+  }
+
+  return {
+    ...parts,
+    budgets: store.budgets,
+    budgetSettings: config,
+    batches: store.batches,
+    tasks: store.tasks,
+    webhooks: store.webhooks,
+    fileRows: store.files,
+    alertHistory: store.alertHistory,
+    mcpTools: store.mcpTools,
+    hasBuiltInTools: () => config().sandbox && config().mcp.enabled,
+    personalServer: (name: string) => personalServer(config().mcp, name),
+    configVersions: store.configVersions,
+    history: createConfigHistory({ store: store.configVersions, file: source.path, clock, log }),
+    ledger: { ...store.ledger, currency: () => config().ledger.currency },
+    overrides,
+    source,
+    configByApi: () => config().admin.config_by_api,
+    settingsOf: createSettingsOf(source, config),
+    testDraft,
+    hasVariable: (name: string) => (environment[name] ?? '') !== '',
+    configFile: () => config().file,
+    clock,
   }
 }

@@ -161,7 +161,7 @@ function checkUrl(text: string, base?: URL): URL {
 const isRedirect = (status: number) => [301, 302, 303, 307, 308].includes(status)
 
 /** IPv4 first: many machines resolve IPv6 addresses but have no IPv6 route, and would wait for a timeout. */
-async function resolveName(host: string): Promise<string[]> {
+export async function resolveName(host: string): Promise<string[]> {
   const found = await lookup(host, { all: true, verbatim: true })
   return found.toSorted((a, b) => a.family - b.family).map(({ address }) => address)
 }
@@ -241,7 +241,7 @@ const NEVER_CONNECTED =
 
 const coded = (code: string, message: string) => Object.assign(new Error(message), { code })
 
-function codeOf(thrown: unknown): string {
+export function codeOf(thrown: unknown): string {
   const code = typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined
   return typeof code === 'string' ? code : thrown instanceof Error ? thrown.name : 'unknown'
 }

@@ -20,6 +20,16 @@ export function nearest(
   return best
 }
 
+/** `; did you mean "..."?`, or nothing. */
+export function meantHint(word: string, allowed: readonly string[]): string {
+  const meant = nearest(word, allowed)
+  return meant === undefined ? '' : `; did you mean "${meant}"?`
+}
+
+/** As the rest of a sentence that begins with the name of the place. */
+export const notOneOf = (found: string, allowed: readonly string[]): string =>
+  `found ${JSON.stringify(found)}, must be one of ${allowed.join(', ')}${meantHint(found, allowed)}`
+
 /**
  * The number of insertions, deletions, replacements and swaps of neighbours between two words; `limit` for that many or
  * more. Cheap, since clients choose the words: only cells of the matrix that can stay below the limit are computed.

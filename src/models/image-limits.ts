@@ -2,9 +2,8 @@
 import type { ImageOperation, ImageOrder, ImageRequest } from '../spec/image-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { checkMedium } from './medium.ts'
-import { refuse, unsupported } from './model-errors.ts'
+import { checkPrompt, refuse, unsupported } from './model-errors.ts'
 
-const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
 /** The maximum of OpenAI's API. */
 const MOST_GENERATED = 10
@@ -19,7 +18,7 @@ export function applyImageLimits(model: CatalogueModel, request: ImageRequest, o
   const { image, stream: _, async: __, callback_url: ___, response_format: ____, mask, ...rest } = request
   checkOperation(model, operation)
   const prompt = promptOf(model, request, operation)
-  checkText(model, 'negative_prompt', request.negative_prompt)
+  checkPrompt(model.id, model.images, 'negative_prompt', request.negative_prompt)
   if (request.negative_prompt && model.images.negative_prompt === false) throw unsupported(model, 'negative_prompt')
   if (request.seed !== undefined && model.images.seed === false) throw unsupported(model, 'seed')
   const images = imagesOf(model, image, operation)
@@ -44,19 +43,11 @@ function checkOperation({ id, images, targets }: CatalogueModel, operation: Imag
 }
 
 function promptOf(model: CatalogueModel, { prompt = '' }: ImageRequest, operation: ImageOperation): string {
-  checkText(model, 'prompt', prompt)
+  checkPrompt(model.id, model.images, 'prompt', prompt)
   if (prompt.trim() === '' && operation !== 'variation') {
     throw refuse('missing_required_parameter', 'prompt', '"prompt" is required.')
   }
   return prompt
-}
-
-/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
-function checkText({ id, images }: CatalogueModel, param: string, text = ''): void {
-  const { prompt_characters: most = LONGEST_PROMPT } = images
-  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
-  if (length <= most) return
-  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
 }
 
 function countOf({ id, images }: CatalogueModel, { n = 1 }: ImageRequest): number {

@@ -40,3 +40,13 @@ export const unsupported = ({ id }: { id: string }, param: string) =>
 
 export const missing = ({ id }: { id: string }, param: string) =>
   refuse('missing_required_parameter', param, `"${param}" is required by the model "${id}".`)
+
+const LONGEST_PROMPT = 32_000
+
+/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
+export function checkPrompt(id: string, limits: { prompt_characters?: number }, param: string, text = ''): void {
+  const { prompt_characters: most = LONGEST_PROMPT } = limits
+  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
+  if (length <= most) return
+  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
+}

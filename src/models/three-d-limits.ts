@@ -3,9 +3,8 @@ import { rangeText } from '../kit/diagnose.ts'
 import type { ThreeDFormat, ThreeDOrder, ThreeDRequest } from '../spec/three-d-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { checkMedium } from './medium.ts'
-import { missing, refuse, unsupported } from './model-errors.ts'
+import { checkPrompt, missing, refuse, unsupported } from './model-errors.ts'
 
-const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
 
 /**
@@ -16,8 +15,8 @@ export function applyThreeDLimits(model: CatalogueModel, request: ThreeDRequest)
   const { callback_url: _, images = [], prompt, ...rest } = request
   checkSource(model, request)
   checkImages(model, request)
-  checkText(model, 'prompt', prompt)
-  checkText(model, 'negative_prompt', request.negative_prompt)
+  checkPrompt(model.id, model.three_d, 'prompt', prompt)
+  checkPrompt(model.id, model.three_d, 'negative_prompt', request.negative_prompt)
   if (request.negative_prompt && model.three_d.negative_prompt === false) throw unsupported(model, 'negative_prompt')
   if (request.seed !== undefined && model.three_d.seed === false) throw unsupported(model, 'seed')
   const order: ThreeDOrder = { ...rest, model: model.id, format: formatOf(model, request) }
@@ -62,14 +61,6 @@ function checkImages({ id, three_d }: CatalogueModel, { image, images = [] }: Th
     throw refuse('invalid_value', 'images', message)
   }
   for (const [index, one] of images.entries()) checkMedium(`images[${index}]`, one)
-}
-
-/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
-function checkText({ id, three_d }: CatalogueModel, param: string, text = ''): void {
-  const { prompt_characters: most = LONGEST_PROMPT } = three_d
-  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
-  if (length <= most) return
-  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
 }
 
 function formatOf({ id, three_d }: CatalogueModel, { format }: ThreeDRequest): ThreeDFormat {

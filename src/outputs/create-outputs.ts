@@ -1,7 +1,8 @@
 /** Creates the outputs: where files are stored, how they are copied there, and the links to them. */
+
 import type { OutputSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
-import type { GuardedFetch } from '../kit/guarded-fetch.ts'
+import { codeOf, type GuardedFetch } from '../kit/guarded-fetch.ts'
 import type { Log } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 import type { TaskOutput } from '../spec/task.ts'
@@ -132,9 +133,4 @@ async function receiveAll(partial: PartialFile, body: ReadableStream<Uint8Array>
   } finally {
     signal.removeEventListener('abort', leave)
   }
-}
-
-function codeOf(thrown: unknown): string {
-  const code = typeof thrown === 'object' && thrown !== null && 'code' in thrown ? thrown.code : undefined
-  return typeof code === 'string' ? code : thrown instanceof Error ? thrown.name : 'unknown'
 }

@@ -1,6 +1,6 @@
 /** The HTML of the gateway's own pages. They send no request to another server. */
 import { escapeHtml } from '../kit/markdown.ts'
-import { BASE_STYLE, ICON } from './manual/page-style.ts'
+import { BASE_STYLE, headOf } from './manual/page-style.ts'
 
 const CURL = (origin: string, model: string) => `curl ${origin}/v1/chat/completions \\
   -H "Authorization: Bearer $GATEHOUSE_TOKEN" \\
@@ -41,15 +41,7 @@ type HomeParts = PageParts & { endpoints: Endpoint[]; has_sandbox: boolean; has_
 export function homePage({ version, nonce, endpoints, has_sandbox, has_console }: HomeParts): string {
   const model = has_sandbox ? 'sandbox/general' : 'MODEL'
   const remedy = has_sandbox ? '' : ' Replace <code>MODEL</code> with an id of <code>GET /v1/models</code>.'
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Gatehouse</title>
-${ICON}
-<style>${STYLE}</style>
-</head>
+  return `${headOf('Gatehouse', STYLE)}
 <body>
 <main>
 <h1>Gatehouse</h1>
@@ -88,14 +80,7 @@ export function referencePage({ version, nonce }: PageParts): string {
     mcp: { disabled: true },
     metaData: { title: `Gatehouse ${version}` },
   }
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Gatehouse ${escapeHtml(version)}: API reference</title>
-${ICON}
-</head>
+  return `${headOf(`Gatehouse ${version}: API reference`)}
 <body>
 <div id="reference"></div>
 <noscript>This page needs JavaScript; the document itself is at <a href="/openapi.json">/openapi.json</a>, and the manual at <a href="/manual">/manual</a>.</noscript>

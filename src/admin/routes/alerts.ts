@@ -2,14 +2,14 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { GatewayError, invalidValue } from '../../spec/error.ts'
+import { GatewayError } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from '../../store/admin/alert-store.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type AlertRouteParts = { alertHistory: Omit<AlertHistoryStore, 'record'>; clock: Clock }
+type AlertRouteParts = { alertHistory: Omit<AlertHistoryStore, 'record'>; clock: Clock }
 
 const ROOT = '/admin/v1/alerts'
 const STATES = ['open', 'past'] as const
@@ -50,7 +50,7 @@ export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
-    const state = readState(query.get('state'))
+    const state = readOneOf(query, 'state', STATES)
     const type = query.get('type') ?? undefined
     const { rows, next } = await alertHistory.page({
       ...readPage(query),
@@ -107,10 +107,4 @@ export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
       handle: close,
     }),
   ]
-}
-
-function readState(text: string | null): (typeof STATES)[number] | undefined {
-  const state = STATES.find((one) => one === text)
-  if (state !== undefined || text === null) return state
-  throw invalidValue('state', `"state" must be ${STATES.join(' or ')}.`)
 }

@@ -11,7 +11,7 @@ import { originOf, present } from './edit.ts'
 import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type AdminBatchRouteParts = { batches: Pick<BatchStore, 'list' | 'find' | 'cancel'>; clock: Clock }
+type AdminBatchRouteParts = { batches: Pick<BatchStore, 'list' | 'find' | 'cancel'>; clock: Clock }
 
 const AdminBatch = titled('AdminBatch', {
   object: Type.Literal('batch'),

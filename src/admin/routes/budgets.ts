@@ -16,7 +16,7 @@ import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type BudgetRouteParts = BodyParts & {
+type BudgetRouteParts = BodyParts & {
   budgets: Pick<BudgetStore, 'list'>
   ledger: Pick<LedgerStore, 'append'> & { currency(): string }
   tokens: Pick<Tokens, 'find' | 'list'>

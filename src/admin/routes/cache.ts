@@ -8,7 +8,7 @@ import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
-export type CacheRouteParts = BodyParts & {
+type CacheRouteParts = BodyParts & {
   cache: Pick<ResponseCache, 'purge' | 'size'>
   /** Whether the configuration or a provider has, or had, this model. */
   isModel(id: string): boolean

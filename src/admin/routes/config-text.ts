@@ -11,7 +11,7 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema } from './settings-schema.ts'
 
-export type ConfigTextParts = { configVersions: Pick<ConfigVersionStore, 'page' | 'find'>; source: { path: string } }
+type ConfigTextParts = { configVersions: Pick<ConfigVersionStore, 'page' | 'find'>; source: { path: string } }
 
 const MASKS =
   'What may be a secret is a mask such as `***1`; references such as `${ACME_KEY}` and comments are as in the file.'

@@ -14,7 +14,7 @@ import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
 
-export type ConfigRouteParts = BodyParts &
+type ConfigRouteParts = BodyParts &
   ApplyParts & {
     source: Pick<ConfigSource, 'show' | 'load'>
     /** Which of the routes for a proposed file are open. */

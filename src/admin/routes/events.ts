@@ -1,4 +1,5 @@
 /** The admin API's live events: a stream that lasts as long as its reader may read it. */
+
 import Type from 'typebox'
 import type { ServerSettings } from '../../config/config.ts'
 import { storedStream } from '../../families/shared/event-stream.ts'
@@ -8,6 +9,7 @@ import type { LiveEvents } from '../../observe/requests/live-events.ts'
 import { LIVE_EVENT_TYPES, type LiveEvent, readPlace } from '../../observe/requests/live-followers.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { parameter, titled } from '../../spec/fields.ts'
+import { readInteger } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type EventRouteParts = {
@@ -40,7 +42,7 @@ const LiveEventObject = titled('LiveEvent', {
 export function eventRoutes({ live, admit, settings, clock }: EventRouteParts): Route[] {
   function follow(context: Context): Response {
     const query = context.query()
-    const [types, newest] = [readTypes(query.get('types')), readNewest(query.get('newest'))]
+    const [types, newest] = [readTypes(query.get('types')), readInteger(query, 'newest', MAX_NEWEST)]
     const ended = new AbortController()
     const { project_id, role, actor } = context.admin
     const after = readPlace(context.header('last-event-id'))
@@ -96,13 +98,6 @@ async function* written(batches: AsyncIterable<readonly LiveEvent[]>, ended: Abo
 
 const eventText = ({ type, at_ms, text, id }: LiveEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${type}\ndata: {"type":"${type}","at_ms":${at_ms},"data":${text}}\n\n`
-
-function readNewest(text: string | null): number | undefined {
-  if (text === null) return undefined
-  const newest = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (newest >= 1 && newest <= MAX_NEWEST) return newest
-  throw invalidValue('newest', `"newest" must be an integer from 1 to ${MAX_NEWEST}.`)
-}
 
 function readTypes(text: string | null): readonly (typeof LIVE_EVENT_TYPES)[number][] {
   if (text === null) return LIVE_EVENT_TYPES

@@ -9,7 +9,7 @@ import { EXPLANATION, type Explained, type ExplainRequest } from '../explain-req
 import { noSuch } from './edit.ts'
 import { adminRoute } from './route.ts'
 
-export type ExplainRouteParts = BodyParts & {
+type ExplainRouteParts = BodyParts & {
   /** Throws GatewayError as the request would. */
   explain(request: ExplainRequest): Explained
   tokens: Pick<Tokens, 'callerOf'>

@@ -4,16 +4,15 @@ import type { Files } from '../../families/files/files.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
 import type { Audit } from '../audit/audit.ts'
 import { originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageAnswer, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type FileRouteParts = {
+type FileRouteParts = {
   fileRows: Pick<FileRowStore, 'find' | 'list'>
   files: Pick<Files, 'remove' | 'open'>
   audit: Pick<Audit, 'record'>
@@ -46,7 +45,7 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
     const { limit, after } = readPage(query)
     const project_id = context.admin.project_id ?? query.get('project_id') ?? undefined
     const rows = await fileRows.list({ token_id: query.get('token_id') ?? undefined, project_id }, unixSeconds(clock), {
-      purpose: readPurpose(query.get('purpose')),
+      purpose: readOneOf(query, 'purpose', STORED_PURPOSES),
       after: after?.[0],
       limit: limit + 1,
       order: 'desc',
@@ -119,11 +118,4 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
       handle: remove,
     }),
   ]
-}
-
-function readPurpose(text: string | null) {
-  const purpose = STORED_PURPOSES.find((one) => one === text)
-  if (purpose !== undefined || text === null) return purpose
-  const message = `"purpose" must be one of ${STORED_PURPOSES.join(', ')}.`
-  throw invalidValue('purpose', message)
 }

@@ -14,7 +14,7 @@ import { OPERATOR } from '../explain-request.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
-export type GuardRouteParts = BodyParts & {
+type GuardRouteParts = BodyParts & {
   guards: Pick<Guards, 'all'>
   requests: Pick<RequestReader, 'page'>
   plans: Pick<Plans, 'of'>

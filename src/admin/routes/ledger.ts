@@ -9,7 +9,7 @@ import { nanoText } from '../../spec/price.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
 import { adminRoute } from './route.ts'
 
-export type LedgerRouteParts = {
+type LedgerRouteParts = {
   ledger: Pick<LedgerStore, 'usage' | 'differences'> & { currency(): string }
   clock: Clock
 }

@@ -14,14 +14,29 @@ type ListPage = { limit: number; after?: string[] }
 
 /** Throws invalid_value. */
 export function readPage(query: URLSearchParams): ListPage {
-  const [limit, cursor] = [query.get('limit'), query.get('cursor')]
-  return { limit: limit === null ? DEFAULT_LIMIT : readLimit(limit), ...(cursor && { after: readCursor(cursor) }) }
+  const [limit = DEFAULT_LIMIT, cursor] = [readInteger(query, 'limit', MAX_LIMIT), query.get('cursor')]
+  return { limit, ...(cursor && { after: readCursor(cursor) }) }
 }
 
-function readLimit(text: string): number {
-  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw invalidValue('limit', `"limit" must be an integer from 1 to ${MAX_LIMIT}.`)
+/** An integer from 1; undefined: it is not given. Throws invalid_value. */
+export function readInteger(query: URLSearchParams, param: string, most: number): number | undefined {
+  const text = query.get(param)
+  if (text === null) return undefined
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= most) return value
+  throw invalidValue(param, `"${param}" must be an integer from 1 to ${most}.`)
+}
+
+/** One of these words; undefined: it is not given. Throws invalid_value. */
+export function readOneOf<const Word extends string>(
+  query: URLSearchParams,
+  param: string,
+  words: readonly Word[],
+): Word | undefined {
+  const text = query.get(param)
+  const known = words.find((word) => word === text)
+  if (known !== undefined || text === null) return known
+  throw invalidValue(param, `"${param}" must be one of ${words.join(', ')}.`)
 }
 
 function readCursor(text: string): string[] {

@@ -12,7 +12,7 @@ import { noSuch, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type McpConnectionRouteParts = BodyParts & {
+type McpConnectionRouteParts = BodyParts & {
   mcpServers: Pick<McpServers, 'all'>
   mcpConnections: McpConnections
 }

@@ -10,7 +10,7 @@ import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { McpConnectionEnded } from './mcp-connections.ts'
 import { adminRoute } from './route.ts'
 
-export type McpPeopleRouteParts = {
+type McpPeopleRouteParts = {
   mcpConnections: Pick<McpConnections, 'list' | 'endNamed'>
   /** As it is configured now; undefined: it is not any more. */
   personalServer(name: string): OAuthServer | undefined

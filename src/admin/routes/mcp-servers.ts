@@ -12,7 +12,7 @@ import { noSuch } from './edit.ts'
 import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type McpServerRouteParts = { mcpServers: Pick<McpServers, 'all' | 'approvedOf'> }
+type McpServerRouteParts = { mcpServers: Pick<McpServers, 'all' | 'approvedOf'> }
 
 const McpServer = titled('McpServer', {
   server: Type.String(),

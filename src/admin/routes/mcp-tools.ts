@@ -13,7 +13,7 @@ import { noSuch, objectAnswer, originOf } from './edit.ts'
 import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type McpToolRouteParts = BodyParts & {
+type McpToolRouteParts = BodyParts & {
   mcpTools: Pick<McpToolStore, 'list' | 'approve'>
   hasBuiltInTools(): boolean
 }

@@ -15,7 +15,7 @@ import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
-export type ModelRouteParts = TargetViewParts & {
+type ModelRouteParts = TargetViewParts & {
   supply: Pick<Supply, 'models'>
   settingsOf: SettingsOf
   projects: Pick<Projects, 'find'>

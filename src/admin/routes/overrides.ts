@@ -14,7 +14,7 @@ import { targetId } from './health-schema.ts'
 import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type OverrideRouteParts = BodyParts & {
+type OverrideRouteParts = BodyParts & {
   overrides: LiveOverrides
   /** Whether there is a provider, key, target or model of this name. */
   isConfigured(named: Pick<Override, 'kind' | 'name'>): boolean

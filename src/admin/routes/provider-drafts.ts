@@ -20,7 +20,7 @@ import { Applied, ProposalFields, refusedAction } from './config.ts'
 import { type ApplyParts, changedFile, configApply, withProblems } from './config-apply.ts'
 import { adminRoute } from './route.ts'
 
-export type ProviderDraftParts = BodyParts &
+type ProviderDraftParts = BodyParts &
   ApplyParts & {
     source: Pick<ConfigSource, 'load'>
     configByApi(): Config['admin']['config_by_api']

@@ -15,7 +15,7 @@ import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
-export type ProviderRouteParts = BodyParts & {
+type ProviderRouteParts = BodyParts & {
   supply: Pick<Supply, 'providers' | 'find' | 'models'>
   router: Pick<Router, 'reset'>
   overrides: LiveOverrides

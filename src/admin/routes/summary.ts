@@ -1,4 +1,5 @@
 /** The admin API's summaries for charts. */
+
 import Type from 'typebox'
 import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'
@@ -17,6 +18,7 @@ import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
 import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
 import type { TokenStore } from '../../store/tokens/account-store.ts'
 import type { AccountNames } from './account-names.ts'
+import { readInteger, readOneOf } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type SummaryRouteParts = {
@@ -138,7 +140,7 @@ function readQuery(query: URLSearchParams, now: number): SummaryQuery {
   if (from >= to) throw invalidValue('start', '"start" must be before "end".')
   const length = to - from
   const usual = length <= DAY / 4 ? 'minute' : length <= 8 * DAY ? 'hour' : 'day'
-  const step = oneOf(query, 'step', STEPS) ?? usual
+  const step = readOneOf(query, 'step', STEPS) ?? usual
   if (length / SUM_STEPS[step] > MAX_POINTS)
     throw invalidValue('step', `More than ${MAX_POINTS} steps: ask for a longer step or a shorter time.`)
   const filter: SummaryQuery['filter'] = {}
@@ -153,11 +155,11 @@ function readQuery(query: URLSearchParams, now: number): SummaryQuery {
     from,
     to,
     step,
-    by: oneOf(query, 'by', BY) ?? 'none',
+    by: readOneOf(query, 'by', BY) ?? 'none',
     filter,
-    limit: readLimit(query.get('limit')),
-    points: oneOf(query, 'points', POINTS) !== 'false',
-    order: oneOf(query, 'order', SUMMARY_ORDERS) ?? 'calls',
+    limit: readInteger(query, 'limit', MAX_SERIES) ?? DEFAULT_SERIES,
+    points: readOneOf(query, 'points', POINTS) !== 'false',
+    order: readOneOf(query, 'order', SUMMARY_ORDERS) ?? 'calls',
   }
 }
 
@@ -165,23 +167,4 @@ function readQuery(query: URLSearchParams, now: number): SummaryQuery {
 function timeOf(query: URLSearchParams, [name, other]: readonly ['start', 'from'] | readonly ['end', 'to']) {
   if (query.has(name) && query.has(other)) throw invalidValue(name, `"${name}" and "${other}" are the same: give one.`)
   return readTime(query, query.has(name) ? name : other)
-}
-
-function oneOf<const Value extends string>(
-  query: URLSearchParams,
-  param: string,
-  values: readonly Value[],
-): Value | undefined {
-  const given = query.get(param)
-  if (given === null) return undefined
-  const known = values.find((value) => value === given)
-  if (known) return known
-  throw invalidValue(param, `"${param}" must be one of ${values.join(', ')}.`)
-}
-
-function readLimit(given: string | null): number {
-  if (given === null) return DEFAULT_SERIES
-  const limit = /^\d{1,2}$/.test(given) ? Number(given) : 0
-  if (limit >= 1 && limit <= MAX_SERIES) return limit
-  throw invalidValue('limit', `"limit" must be an integer from 1 to ${MAX_SERIES}.`)
 }

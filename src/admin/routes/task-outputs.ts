@@ -9,7 +9,7 @@ import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
-export type TaskOutputRouteParts = {
+type TaskOutputRouteParts = {
   tasks: Pick<TaskStore, 'find'>
   outputs: Pick<Outputs, 'link'>
   audit: Pick<Audit, 'record'>

@@ -15,7 +15,7 @@ import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
-export type TaskRouteParts = BodyParts & {
+type TaskRouteParts = BodyParts & {
   tasks: Pick<TaskStore, 'list' | 'find' | 'requestCancel' | 'resume' | 'reopen' | 'steps'>
   webhooks: Pick<WebhookStore, 'retry' | 'ofTask'>
 }

@@ -16,7 +16,7 @@ import {
 import { listSchema } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type UsageRouteParts = {
+type UsageRouteParts = {
   ledger: { usage: LedgerStore['usage']; currency(): string }
   max_rows?: number
   clock: Clock

@@ -2,16 +2,15 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { WebhookDelivery, WebhookState } from '../../store/tasks/webhook-row.ts'
 import { originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { LIST_PARAMETERS, listAnswer, listSchema, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { withoutQuery } from './task-view.ts'
 
-export type WebhookRouteParts = { webhooks: Pick<WebhookStore, 'page' | 'delivery' | 'retry'>; clock: Clock }
+type WebhookRouteParts = { webhooks: Pick<WebhookStore, 'page' | 'delivery' | 'retry'>; clock: Clock }
 
 const ROOT = '/admin/v1/webhooks'
 const ONE = `${ROOT}/:webhook_id`
@@ -49,7 +48,7 @@ export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
-    const state = readState(query.get('state'))
+    const state = readOneOf(query, 'state', STATES)
     const own = context.admin.project_id
     const project_id = query.get('project_id') ?? own
     if (own !== undefined && project_id !== own) return listAnswer([], undefined)
@@ -128,10 +127,4 @@ function view({ callback_id, due_ms, delivered_at, ended_ms, tries, url, ...webh
     delivered_at,
     attempts: tries,
   }
-}
-
-function readState(text: string | null): WebhookState | undefined {
-  const state = STATES.find((one) => one === text)
-  if (state !== undefined || text === null) return state
-  throw invalidValue('state', `"state" must be ${STATES.join(', ')}.`)
 }

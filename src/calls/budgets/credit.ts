@@ -2,8 +2,7 @@
 import { randomAlphanumerics } from '../../kit/secret.ts'
 import type { AuditDraft, AuditOrigin } from '../../spec/audit.ts'
 import { MAX_AMOUNT, toNano } from '../../spec/price.ts'
-import { NO_UNITS } from '../../spec/usage.ts'
-import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
+import { type LedgerEntry, NO_CALL } from '../../store/ledger/ledger-entry.ts'
 
 const MAX_NOTE_CHARACTERS = 200
 
@@ -31,24 +30,15 @@ export function creditOf({ owner, amount, note, at_ms, origin }: CreditOrder): {
   const entry_id = `credit_${randomAlphanumerics(24)}`
   return {
     entry: {
+      ...NO_CALL,
       entry_id,
       kind: 'credit',
       at_ms,
       call_id: (note ?? '').slice(0, MAX_NOTE_CHARACTERS),
       token_id: token_id ?? '',
       project_id: token_id === undefined ? project_id : null,
-      end_user: null,
-      family: '',
-      model: '',
-      provider: '',
-      upstream_model: '',
-      units: NO_UNITS,
-      requests: 0,
-      errors: 0,
-      estimated: 0,
       amount: -toNano(amount),
       cost: 0,
-      price: null,
     },
     audit: {
       ...origin,

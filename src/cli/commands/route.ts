@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/load/load.ts'
 import { requestedModel } from '../../families/shared/call-options.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint } from '../../kit/nearest.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
 import { configFlags, readAction, readCommand, UsageError } from '../arguments.ts'
@@ -96,8 +96,7 @@ async function readBody(file: string | undefined, cwd: string): Promise<JsonReco
 function familyOf(name: string | undefined): EndpointFamily | undefined {
   const family = ENDPOINT_FAMILIES.find((one) => one === name)
   if (family || name === undefined) return family
-  const suggestion = nearest(name, [...ENDPOINT_FAMILIES])
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  const hint = meantHint(name, ENDPOINT_FAMILIES)
   throw new UsageError('route', `unknown family "${name}"${hint} (families: ${ENDPOINT_FAMILIES.join(', ')})`)
 }
 

@@ -3,7 +3,7 @@ import { cursorOf } from '../../admin/routes/list.ts'
 import type { AdminTaskDetail } from '../../admin/routes/task-view.ts'
 import { MAX_DEADLINE_SECONDS, type resumeTask } from '../../families/tasks/resume-task.ts'
 import { systemClock } from '../../kit/clock.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint } from '../../kit/nearest.ts'
 import { isEndedStatus, readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
 import { API_OPTIONS_HELP, GatewayRefusal, pathWith, readLimit } from '../admin-api.ts'
@@ -174,9 +174,7 @@ function readStatuses(text: string): TaskStatus[] {
   const { statuses, unknown } = readTaskStatuses(text)
   if (unknown === undefined) return statuses
   const known = [...TASK_STATUSES, 'unfinished']
-  const suggestion = nearest(unknown.toUpperCase(), known)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  const found = JSON.stringify(unknown)
+  const [found, hint] = [JSON.stringify(unknown), meantHint(unknown.toUpperCase(), known)]
   throw new UsageError('task list', `--status: found ${found}, must be one of ${known.join(', ')}${hint}`)
 }
 

@@ -1,6 +1,6 @@
 /** Checks the aliases of a configuration file: `alias_of`, and keys of `models` that are patterns. */
 import { globSpecificity, globsOverlap } from '../../kit/glob.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint } from '../../kit/nearest.ts'
 import type { Path } from '../load/read-yaml.ts'
 import type { ModelConfig } from '../schema/schema.ts'
 
@@ -42,9 +42,7 @@ function unknownTarget(name: string, { all, models }: Pick<AliasParts, 'all' | '
   const leadsTo = all.get(name)?.alias_of
   if (leadsTo !== undefined)
     return `found "${name}", which is an alias itself; name the model it leads to: "${leadsTo}"`
-  const suggestion = nearest(name, [...models.keys()])
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  return `found "${name}", must be the full id of a model${hint}`
+  return `found "${name}", must be the full id of a model${meantHint(name, [...models.keys()])}`
 }
 
 /** Two patterns that match a common id, of which none is more specific, and that lead to different models. */

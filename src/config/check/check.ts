@@ -1,6 +1,6 @@
 /** Checks a configuration file against its schema and describes every problem with its position. */
 import { diagnose, diagnoseAll, type Problem } from '../../kit/diagnose.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint } from '../../kit/nearest.ts'
 import type { ExpansionCheck, Path, YamlText } from '../load/read-yaml.ts'
 import { FileConfig } from '../schema/schema.ts'
 import { schemasAt } from '../schema/schema-at.ts'
@@ -133,9 +133,7 @@ const isSecret = (path: Path): boolean => {
 }
 
 function unknownKey(name: string, allowed: string[]): string {
-  const suggestion = nearest(name, allowed)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  return `unknown key "${name}"${hint} (allowed: ${allowed.join(', ')})`
+  return `unknown key "${name}"${meantHint(name, allowed)} (allowed: ${allowed.join(', ')})`
 }
 
 /** The keys allowed in the object that contains `path`. */

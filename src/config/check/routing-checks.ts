@@ -1,6 +1,6 @@
 /** Checks the keys of a provider, and that a key is left for each target. */
 import { matchesGlob } from '../../kit/glob.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint } from '../../kit/nearest.ts'
 import type { Path } from '../load/read-yaml.ts'
 import type { FileConfig, ModelConfig, ProviderConfig } from '../schema/schema.ts'
 
@@ -106,7 +106,6 @@ export function checkCalledModels({
 
 function unknownModel(name: string, path: Path, { models, mayExist }: FallbackParts): KeyProblem[] {
   if (models.has(name) || mayExist(name)) return []
-  const suggestion = nearest(name, [...models.keys()])
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+  const hint = meantHint(name, [...models.keys()])
   return [{ path, part: 'value', message: `found "${name}", must be the full id of a model${hint}` }]
 }

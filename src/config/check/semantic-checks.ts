@@ -1,5 +1,5 @@
 /** Checks that a schema cannot express: whether the parts of a configuration file are consistent. */
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint, nearest } from '../../kit/nearest.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
 import { HOST_DESCRIPTION, isHost } from '../load/environment.ts'
 import type { Path } from '../load/read-yaml.ts'
@@ -214,8 +214,7 @@ function checkProvider({ id, provider, parts, report }: ProviderParts): void {
   }
   const presets = parts.vendors?.presets
   if (provider.preset !== undefined && presets && !presets.includes(provider.preset)) {
-    const suggestion = nearest(provider.preset, presets)
-    const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
+    const hint = meantHint(provider.preset, presets)
     const known = `${[...presets].sort().join(', ')}${hint} (for any other provider omit it and set base_url)`
     report([...path, 'preset'], `found ${JSON.stringify(provider.preset)} (string), must be one of ${known}`)
   }

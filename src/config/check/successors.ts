@@ -1,5 +1,5 @@
 /** Checks `replaced_by`: every chain must end at an existing, active model of the same families. */
-import { nearest } from '../../kit/nearest.ts'
+import { meantHint } from '../../kit/nearest.ts'
 import type { ModelStatus } from '../../spec/model.ts'
 import { familiesOfName } from '../schema/model-names.ts'
 
@@ -73,9 +73,7 @@ function chainFrom(id: string, models: ReadonlyMap<string, SuccessorNode>): stri
 }
 
 function unknown(name: string, ids: string[]): Trouble {
-  const suggestion = nearest(name, ids)
-  const hint = suggestion === undefined ? '' : `; did you mean "${suggestion}"?`
-  return { kind: 'unknown', message: `found "${name}", must be the id of a model${hint}` }
+  return { kind: 'unknown', message: `found "${name}", must be the id of a model${meantHint(name, ids)}` }
 }
 
 function noSharedFamily(model: Named, next: string, found: Named): Trouble {

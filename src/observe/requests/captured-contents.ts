@@ -182,7 +182,7 @@ function joined(pieces: CapturedResponse['texts']): string {
 }
 
 /** Text as it is between the quotes of JSON, one character for each byte. */
-function unescaped(raw: string): string {
+export function unescaped(raw: string): string {
   try {
     return JSON.parse(`"${Buffer.from(raw, 'latin1').toString('utf8')}"`)
   } catch {

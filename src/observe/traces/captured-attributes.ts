@@ -1,6 +1,8 @@
 /** The part of a span that says how a response ended, which tools it calls and, where switched on, its contents. */
+
 import type { ChatRequest, Message } from '../../protocols/shared/canonical.ts'
 import type { Capture, CapturedResponse } from '../../protocols/shared/capture.ts'
+import { unescaped } from '../requests/captured-contents.ts'
 import type { Span, SpanAttributes } from './span.ts'
 
 type Events = NonNullable<Span['events']>
@@ -84,15 +86,6 @@ function outputMessages({ texts, tool_calls, finish_reasons }: CapturedResponse,
     parts.push({ type: 'tool_call', id, name, arguments: cut(given, left) })
   const [finish_reason] = finish_reasons.filter(Boolean)
   return JSON.stringify([{ role: 'assistant', parts, ...(finish_reason ? { finish_reason } : {}) }])
-}
-
-/** Text as it is between the quotes of JSON, one character for each byte. */
-function unescaped(raw: string): string {
-  try {
-    return JSON.parse(`"${Buffer.from(raw, 'latin1').toString('utf8')}"`)
-  } catch {
-    return ''
-  }
 }
 
 function cut(text: string, left: { characters: number }): string {

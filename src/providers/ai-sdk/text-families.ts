@@ -47,7 +47,9 @@ export type RerankFamily = {
 }
 
 /** What OpenAI's API accepts, and the packages for APIs in its shape. */
-export const OPENAI_MAX_INPUTS = 2048
-export const OPENAI_EMBEDDING_OPTIONS: EmbeddingOptions = { dimensions: 'dimensions', user: 'user' }
+export const OPENAI_EMBEDDINGS: EmbeddingFamily = {
+  maxInputs: () => 2048,
+  options: () => ({ dimensions: 'dimensions', user: 'user' }),
+}
 /** What Cohere's models call the types of input, wherever they are served. */
 export const COHERE_INPUT_TYPES = { query: 'search_query', document: 'search_document' }

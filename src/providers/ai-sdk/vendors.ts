@@ -6,7 +6,7 @@ import { textMembers } from '../chatcompat/text-providers.ts'
 import type { AdapterParts } from '../settings.ts'
 import { settingsOf } from '../settings.ts'
 import { jsonOf } from './order-options.ts'
-import { COHERE_INPUT_TYPES, OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from './text-families.ts'
+import { COHERE_INPUT_TYPES, OPENAI_EMBEDDINGS } from './text-families.ts'
 import { type AiSdkVendor, vendor } from './vendor-row.ts'
 import { ALIBABA } from './vendors/alibaba.ts'
 import { amazonBedrock } from './vendors/amazon-bedrock.ts'
@@ -175,11 +175,7 @@ export const AI_SDK_VENDORS = {
       hasStrictSchemas: true,
       modelsPath: '/models',
     },
-    embeddings: {
-      factory: (sdk) => sdk.embeddingModel,
-      maxInputs: () => OPENAI_MAX_INPUTS,
-      options: () => OPENAI_EMBEDDING_OPTIONS,
-    },
+    embeddings: { factory: (sdk) => sdk.embeddingModel, ...OPENAI_EMBEDDINGS },
     images: {
       factory: (sdk) => sdk.image,
       shape: () => ({ by: 'size' }),

@@ -13,6 +13,16 @@ import { acceptanceDetail } from './acceptance.ts'
 export type ErrorClassifier = (payload: unknown, status: number) => ErrorClass | undefined
 export type ErrorClass = number | 'policy'
 
+/** Of a vendor whose every response has a code of its own, where 0 is success. */
+export const classifyByCode =
+  (classes: Record<number, ErrorClass>): ErrorClassifier =>
+  (payload, status) => {
+    const code = isRecord(payload) ? Number(payload.code ?? 0) : 0
+    if (code === 0 || Number.isNaN(code)) return undefined
+    // An unknown code in a response that is otherwise successful: its meaning is unknown.
+    return classes[code] ?? (status < 300 ? 502 : undefined)
+  }
+
 type OrderFailure = {
   provider: string
   /** The provider's own name of the ordered model; absent when a task was polled. */

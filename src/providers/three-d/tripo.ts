@@ -4,7 +4,7 @@ import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import type { ThreeDFormat, ThreeDOrder } from '../../spec/three-d-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
-import type { ErrorClassifier } from '../orders/order-error.ts'
+import { classifyByCode, type ErrorClass } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
 import { CANCELED, CONTENT_REJECTED, EXPIRED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
@@ -186,16 +186,11 @@ function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): T
 const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
 
 /** Tripo's own codes, where the status alone would mislead. */
-const ERROR_CLASSES: Record<number, number | 'policy'> = {
+const ERROR_CLASSES: Record<number, ErrorClass> = {
   2000: 429, // too many at a time
   2008: 'policy',
   2010: 402, // no credits; returned as a 403
   2014: 503, // its own content check is down
 }
 
-const classifyError: ErrorClassifier = (payload, status) => {
-  const code = isRecord(payload) ? Number(payload.code ?? 0) : 0
-  if (code === 0 || Number.isNaN(code)) return undefined
-  // An unknown code in a response that is otherwise successful: its meaning is unknown.
-  return ERROR_CLASSES[code] ?? (status < 300 ? 502 : undefined)
-}
+const classifyError = classifyByCode(ERROR_CLASSES)

@@ -1,7 +1,8 @@
 /** A fetch for the test of a provider: connects to no metadata service, whatever name its host has. */
-import { lookup } from 'node:dns/promises'
+
 import { isMetadataHost } from '../../config/check/metadata-hosts.ts'
 import { readAddress } from '../../kit/address.ts'
+import { resolveName } from '../../kit/guarded-fetch.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { originOf } from './connect.ts'
 
@@ -37,10 +38,4 @@ export function createCheckedFetch({ allowed = [], environment, resolve = resolv
     headers.set('host', url.host)
     return fetch(target, { ...init, headers, ...(url.protocol === 'https:' && { tls: { serverName: host } }) })
   }
-}
-
-/** IPv4 first: many machines resolve IPv6 addresses but have no IPv6 route. */
-async function resolveName(host: string): Promise<string[]> {
-  const found = await lookup(host, { all: true, verbatim: true })
-  return found.toSorted((a, b) => a.family - b.family).map(({ address }) => address)
 }

@@ -5,7 +5,7 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Json } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
-import type { ErrorClassifier } from '../orders/order-error.ts'
+import { classifyByCode, type ErrorClass } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
   ratioOf,
@@ -163,7 +163,7 @@ function routeOf(operation: Json): Route {
 }
 
 /** Kling's own codes, which are in every response; 0 is success. The rows from 1200 to 1304 are from memory. */
-const STATUS_OF_CODE: Record<number, number | 'policy'> = {
+const STATUS_OF_CODE: Record<number, ErrorClass> = {
   1000: 401, // the key pair or its token
   1001: 401,
   1002: 401,
@@ -187,12 +187,7 @@ const STATUS_OF_CODE: Record<number, number | 'policy'> = {
   5002: 504,
 }
 
-const classifyError: ErrorClassifier = (payload, status) => {
-  const code = isRecord(payload) ? Number(payload.code ?? 0) : 0
-  if (code === 0 || Number.isNaN(code)) return undefined
-  // An unknown code in a response that is otherwise successful: its meaning is unknown.
-  return STATUS_OF_CODE[code] ?? (status < 300 ? 502 : undefined)
-}
+const classifyError = classifyByCode(STATUS_OF_CODE)
 
 const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
 

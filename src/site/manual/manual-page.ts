@@ -1,6 +1,6 @@
 /** The HTML of the manual: one layout with navigation, search and the page. It sends no request to another server. */
 import { escapeHtml, type Heading } from '../../kit/markdown.ts'
-import { BASE_STYLE, ICON } from './page-style.ts'
+import { BASE_STYLE, headOf } from './page-style.ts'
 import type { ManualPart } from './parts.ts'
 import type { Hit } from './search.ts'
 
@@ -95,15 +95,7 @@ export type Layout = {
 }
 
 export function manualHtml({ version, nonce, title, parts, content, current, query = '' }: Layout): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)} - Gatehouse manual</title>
-${ICON}
-<style>${STYLE}</style>
-</head>
+  return `${headOf(`${title} - Gatehouse manual`, STYLE)}
 <body>
 <header class="top">
 <a class="name" href="/">Gatehouse</a><a href="/manual">Manual</a><a href="/docs">API reference</a>

@@ -1,4 +1,5 @@
 /** The look of every page of the gateway: colours, text and icon, shared by the manual and the home page. */
+import { escapeHtml } from '../../kit/markdown.ts'
 
 /** Colours and text of every page, in a light and a dark scheme. */
 export const BASE_STYLE = `
@@ -18,7 +19,17 @@ export const BASE_STYLE = `
 `
 
 /** The icon as a data URI, since browsers otherwise request /favicon.ico. */
-export const ICON =
+const ICON =
   '<link rel="icon" href="data:image/svg+xml,' +
   '%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 16 16%27%3E' +
   '%3Cpath fill=%27%230b6e69%27 d=%27M2 15V7a6 6 0 0 1 12 0v8h-3V8a3 3 0 0 0-6 0v7z%27/%3E%3C/svg%3E">'
+
+/** The head of every page. `style`: of its own. */
+export const headOf = (title: string, style = ''): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+${ICON}
+${style === '' ? '' : `<style>${style}</style>\n`}</head>`

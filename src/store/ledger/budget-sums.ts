@@ -56,7 +56,7 @@ function conditionsOf(scope_key: string): Conditions {
   return { table: 'ledger_end_users', sums: is, entries: is, own_credits: is }
 }
 
-function splitAt(text: string, separator: string): [string, string?] {
+export function splitAt(text: string, separator: string): [string, string?] {
   const at = text.indexOf(separator)
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
 }

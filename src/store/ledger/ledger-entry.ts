@@ -1,6 +1,6 @@
 /** An entry of the ledger: append-only, in whole nano-units of the ledger's currency. */
 import type { CallFamily } from '../../spec/endpoint-family.ts'
-import type { Units } from '../../spec/usage.ts'
+import { NO_UNITS, type Units } from '../../spec/usage.ts'
 
 /**
  * `lost_hedge`: of a target that was given up because another one answered first. `lost_attempt`: of one that has failed or
@@ -42,6 +42,20 @@ export type LedgerEntry = {
   /** The version of the prices; null: the price is unknown, or nothing was used. */
   price: string | null
 }
+
+/** What an entry has that belongs to no call. */
+export const NO_CALL = {
+  end_user: null,
+  family: '',
+  model: '',
+  provider: '',
+  upstream_model: '',
+  units: NO_UNITS,
+  requests: 0,
+  errors: 0,
+  estimated: 0,
+  price: null,
+} as const
 
 export type OpenCall = {
   /** Of the call, once it is settled. */

@@ -4,6 +4,24 @@ import { inOrder, rowId, type Statements } from './statements.ts'
 /** The rows are stored in the order of the key on SQLite, so that a range of time is one contiguous read. */
 const inKeyOrder = (isSqlite: boolean): string => (isSqlite ? ' without rowid' : '')
 
+/** Of both tables of sums. */
+const SUM_COLUMNS = `\
+      family text not null,
+      model text not null,
+      provider text not null,
+      upstream_model text not null,
+      entries bigint not null,
+      requests bigint not null,
+      errors bigint not null,
+      estimated bigint not null,
+      input_tokens bigint not null,
+      output_tokens bigint not null,
+      amount bigint not null,
+      cost bigint not null,
+      unknown_amounts bigint not null,
+      unknown_costs bigint not null,
+`
+
 /** The rows of the former table of usage, summed by this many seconds. */
 const sumsOfUsage = (period: number, first: string, empty: string): string => `
       select ${first}hour / ${period} * ${period}, token_id, ${empty}, model, '', '', count(*), sum(requests),
@@ -43,42 +61,14 @@ export const UP_TO_0022: Record<string, Statements> = {
       start bigint not null,
       token_id text not null,
       project_id text not null,
-      family text not null,
-      model text not null,
-      provider text not null,
-      upstream_model text not null,
-      entries bigint not null,
-      requests bigint not null,
-      errors bigint not null,
-      estimated bigint not null,
-      input_tokens bigint not null,
-      output_tokens bigint not null,
-      amount bigint not null,
-      cost bigint not null,
-      unknown_amounts bigint not null,
-      unknown_costs bigint not null,
-      constraint ledger_sums_key primary key (period, start, token_id, project_id, family, model, provider, upstream_model)
+${SUM_COLUMNS}      constraint ledger_sums_key primary key (period, start, token_id, project_id, family, model, provider, upstream_model)
     )${inKeyOrder(isSqlite)};
     create table ledger_end_users (
       start bigint not null,
       token_id text not null,
       end_user text not null,
       project_id text not null,
-      family text not null,
-      model text not null,
-      provider text not null,
-      upstream_model text not null,
-      entries bigint not null,
-      requests bigint not null,
-      errors bigint not null,
-      estimated bigint not null,
-      input_tokens bigint not null,
-      output_tokens bigint not null,
-      amount bigint not null,
-      cost bigint not null,
-      unknown_amounts bigint not null,
-      unknown_costs bigint not null,
-      constraint ledger_end_users_key primary key (start, token_id, end_user, project_id, family, model, provider, upstream_model)
+${SUM_COLUMNS}      constraint ledger_end_users_key primary key (start, token_id, end_user, project_id, family, model, provider, upstream_model)
     )${inKeyOrder(isSqlite)};
     create table ledger_end_user_counts (
       start bigint not null,

@@ -1,21 +1,10 @@
 /** Videos in the API of the specification (2.5 to 2.7, section 4). */
 import type { Route } from '../../../http/context.ts'
-import { TaskCreated } from '../../../spec/task.ts'
 import { VideoRequest } from '../../../spec/video-request.ts'
 import { VIDEO_FAMILIES } from '../order-kinds.ts'
 import { parseVideo } from '../parse-order.ts'
-import { encodeTaskCreated } from '../task-response.ts'
 import { cancelRoute, listRoute, statusRoute } from './read-task.ts'
-import { IDEMPOTENCY_KEY_HEADER } from './request-parameters.ts'
-import {
-  linksToTask,
-  ORDER_ERRORS,
-  ORDER_HEADERS,
-  parseAndSubmit,
-  TASK_ERROR_FORMAT,
-  type TaskApi,
-  type TaskApiParts,
-} from './task-api.ts'
+import { type CreateParts, createRoute, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 const API: TaskApi = {
   path: '/v1/video/generations',
@@ -27,25 +16,17 @@ const API: TaskApi = {
 }
 
 export function videoGenerationRoutes(parts: TaskApiParts): Route[] {
-  return [createRoute(parts), listRoute(parts, API), statusRoute(parts, API), cancelRoute(parts, API)]
+  return [createRoute(parts, API, CREATE), listRoute(parts, API), statusRoute(parts, API), cancelRoute(parts, API)]
 }
 
-const createRoute = (parts: TaskApiParts): Route => ({
-  ...TASK_ERROR_FORMAT,
-  method: 'POST',
-  path: API.path,
+const CREATE: CreateParts<'video-generation'> = {
+  order: { family: 'video-generation', parse: parseVideo },
   operation: {
     summary: 'Create a video',
     description:
       'Returns a `task_id` as soon as the task is stored; from then on it is not lost. The task reports whether the video could be generated. The error for an invalid value lists the values that the model accepts.',
-    tag: API.tag,
     request: VideoRequest,
     files: ['image', 'last_image', 'images', 'video'],
-    headers: IDEMPOTENCY_KEY_HEADER,
-    response: TaskCreated,
-    links: linksToTask(API, '/data/task_id'),
-    responseHeaders: ORDER_HEADERS,
-    errors: ORDER_ERRORS,
     example: {
       model: 'sandbox/text-to-video',
       prompt: 'A paper boat on a pond, early morning',
@@ -55,8 +36,4 @@ const createRoute = (parts: TaskApiParts): Route => ({
       audio_enable: false,
     },
   },
-  async handle(context) {
-    const { task, headers } = await parseAndSubmit(parts, context, { family: 'video-generation', parse: parseVideo })
-    return Response.json(encodeTaskCreated(task), { headers })
-  },
-})
+}

@@ -11,17 +11,17 @@ import { modelHeaders } from '../../../models/lifecycle.ts'
 import type { Outputs } from '../../../outputs/outputs.ts'
 import type { ErrorCode } from '../../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS } from '../../../spec/error-lists.ts'
-import type { Link } from '../../../spec/operation.ts'
-import type { Task } from '../../../spec/task.ts'
+import type { Link, Operation } from '../../../spec/operation.ts'
+import { type Task, TaskCreated } from '../../../spec/task.ts'
 import { TaskErrorBody } from '../../../spec/task-error.ts'
 import { readUserFields } from '../../shared/call-options.ts'
 import { isEnded } from '../lifecycle.ts'
 import type { FamilyRequest, TaskFamily } from '../order-kinds.ts'
 import { ORDER_FORM } from '../parse-order.ts'
 import type { Order } from '../submit.ts'
-import { encodeTaskError } from '../task-response.ts'
+import { encodeTaskCreated, encodeTaskError } from '../task-response.ts'
 import type { Tasks } from '../tasks.ts'
-import { parseIdempotencyKey, parseWait, requestBaseUrl } from './request-parameters.ts'
+import { IDEMPOTENCY_KEY_HEADER, parseIdempotencyKey, parseWait, requestBaseUrl } from './request-parameters.ts'
 
 export type TaskApiParts = {
   tasks: Pick<Tasks, 'submit' | 'find' | 'findAny' | 'wait' | 'list' | 'cancel' | 'remove' | 'retryAfter' | 'health'>
@@ -57,11 +57,16 @@ export const TASK_ERROR_FORMAT: Pick<Route, 'encodeError' | 'errorSchema'> = {
 /** A task changes, and is for one client only. */
 const NO_STORE = { 'cache-control': 'no-store' }
 
+type OrderForm<F extends TaskFamily> = {
+  family: F
+  parse(body: unknown): Extract<FamilyRequest, { family: F }>['request']
+}
+
 /** Parses the order and submits it. */
 export async function parseAndSubmit<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
-  { family, parse }: { family: F; parse(body: unknown): Extract<FamilyRequest, { family: F }>['request'] },
+  { family, parse }: OrderForm<F>,
 ): Promise<SubmittedTask> {
   const { pipeline } = parts
   const limits = bodyLimits(context, 'media', parts)
@@ -74,6 +79,35 @@ export async function parseAndSubmit<F extends TaskFamily>(
   const body = await parts.withFiles(bodyOf(posted, ORDER_FORM), context)
   return submitOrder(parts, context, { family, request: parse(body) } as FamilyRequest)
 }
+
+export type CreateParts<F extends TaskFamily> = {
+  order: OrderForm<F>
+  operation: Pick<Operation, 'summary' | 'description' | 'request' | 'files' | 'example'>
+}
+
+/** Submits an order, and answers with its task. */
+export const createRoute = <F extends TaskFamily>(
+  parts: TaskApiParts,
+  api: TaskApi,
+  { operation, order }: CreateParts<F>,
+): Route => ({
+  ...TASK_ERROR_FORMAT,
+  method: 'POST',
+  path: api.path,
+  operation: {
+    ...operation,
+    tag: api.tag,
+    headers: IDEMPOTENCY_KEY_HEADER,
+    response: TaskCreated,
+    links: linksToTask(api, '/data/task_id'),
+    responseHeaders: ORDER_HEADERS,
+    errors: ORDER_ERRORS,
+  },
+  async handle(context) {
+    const { task, headers } = await parseAndSubmit(parts, context, order)
+    return Response.json(encodeTaskCreated(task), { headers })
+  },
+})
 
 /** The headers report its model, and whether it is to be retired. */
 type SubmittedTask = { task: Task; headers: Record<string, string> }

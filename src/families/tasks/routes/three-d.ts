@@ -1,22 +1,11 @@
 /** 3D models over HTTP: submitted and read like videos (specification 2.6, 2.7). */
 import type { Route } from '../../../http/context.ts'
-import { TaskCreated } from '../../../spec/task.ts'
 import { THREE_D_TYPES, ThreeDRequest } from '../../../spec/three-d-request.ts'
 import { THREE_D_FAMILIES } from '../order-kinds.ts'
 import { parseThreeD } from '../parse-order.ts'
-import { encodeTaskCreated } from '../task-response.ts'
 import { contentRoute } from './content.ts'
 import { cancelRoute, listRoute, statusRoute } from './read-task.ts'
-import { IDEMPOTENCY_KEY_HEADER } from './request-parameters.ts'
-import {
-  linksToTask,
-  ORDER_ERRORS,
-  ORDER_HEADERS,
-  parseAndSubmit,
-  TASK_ERROR_FORMAT,
-  type TaskApi,
-  type TaskApiParts,
-} from './task-api.ts'
+import { type CreateParts, createRoute, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 const API: TaskApi = {
   path: '/v1/3d/generations',
@@ -27,33 +16,21 @@ const API: TaskApi = {
 }
 
 export const threeDRoutes = (parts: TaskApiParts): Route[] => [
-  createRoute(parts),
+  createRoute(parts, API, CREATE),
   listRoute(parts, API),
   statusRoute(parts, API),
   cancelRoute(parts, API),
   contentRoute(parts, { ...API, media: [...new Set(Object.values(THREE_D_TYPES)), 'image/png'] }),
 ]
 
-const createRoute = (parts: TaskApiParts): Route => ({
-  ...TASK_ERROR_FORMAT,
-  method: 'POST',
-  path: API.path,
+const CREATE: CreateParts<'3d-generation'> = {
+  order: { family: '3d-generation', parse: parseThreeD },
   operation: {
     summary: 'Create a 3D model',
     description:
       'Returns a `task_id` as soon as the task is stored; from then on it is not lost. One of `prompt`, `image` and `images` is required. The first of the `outputs` has the requested `format`; other files follow, a preview image last.',
-    tag: API.tag,
     request: ThreeDRequest,
     files: ['image', 'images'],
-    headers: IDEMPOTENCY_KEY_HEADER,
-    response: TaskCreated,
-    links: linksToTask(API, '/data/task_id'),
-    responseHeaders: ORDER_HEADERS,
-    errors: ORDER_ERRORS,
     example: { model: 'sandbox/text-to-3d', prompt: 'A small clay teapot', format: 'glb', pbr: true },
   },
-  async handle(context) {
-    const { task, headers } = await parseAndSubmit(parts, context, { family: '3d-generation', parse: parseThreeD })
-    return Response.json(encodeTaskCreated(task), { headers })
-  },
-})
+}

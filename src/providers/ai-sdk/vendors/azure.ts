@@ -1,7 +1,7 @@
 /** Azure OpenAI: models by names of deployments, with the chat completions or the responses API. */
 import type { AdapterParts } from '../../settings.ts'
 import { readOptions } from '../../settings.ts'
-import { OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from '../text-families.ts'
+import { OPENAI_EMBEDDINGS } from '../text-families.ts'
 import { type AiSdkVendor, vendor } from '../vendor-row.ts'
 
 const OPTIONS = ['resourceName', 'apiVersion', 'api', 'deploymentUrls']
@@ -66,9 +66,8 @@ export function azure(parts: AdapterParts): AiSdkVendor {
     },
     embeddings: {
       factory: (sdk) => sdk.embedding,
-      maxInputs: () => OPENAI_MAX_INPUTS,
+      ...OPENAI_EMBEDDINGS,
       maxTokens: () => 300_000,
-      options: () => OPENAI_EMBEDDING_OPTIONS,
       acceptsTokens: true,
     },
   })

@@ -1,7 +1,7 @@
 /** Fireworks AI: chat, embeddings, and FLUX and older models for images. */
 import { isRecord } from '../../../kit/json.ts'
 import type { ImageFamily } from '../images/image-family.ts'
-import { OPENAI_EMBEDDING_OPTIONS, OPENAI_MAX_INPUTS } from '../text-families.ts'
+import { OPENAI_EMBEDDINGS } from '../text-families.ts'
 import { vendor } from '../vendor-row.ts'
 import { readFlux } from './black-forest-labs.ts'
 import { classifyByWording, filtered, imagesIn, matchesAny } from './response-values.ts'
@@ -49,11 +49,7 @@ export const FIREWORKS = vendor({
     hasStrictSchemas: true,
     modelsPath: '/models',
   },
-  embeddings: {
-    factory: (sdk) => sdk.embeddingModel,
-    maxInputs: () => OPENAI_MAX_INPUTS,
-    options: () => OPENAI_EMBEDDING_OPTIONS,
-  },
+  embeddings: { factory: (sdk) => sdk.embeddingModel, ...OPENAI_EMBEDDINGS },
   images: {
     factory: (sdk) => sdk.image,
     // The default response, a bare file, cannot report that its filter removed the image.
