@@ -123,3 +123,7 @@ export function claimAt(claims: Record<string, unknown>, name: string): unknown 
   }
   return value
 }
+
+/** A word of the protocol, as codes of errors are. */
+export const wordOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && /^[A-Za-z_]{1,64}$/.test(value) ? value : undefined

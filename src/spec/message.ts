@@ -83,3 +83,9 @@ export const Message = titled('Message', {
   function_call: Type.Optional(Type.Object({ name: Type.String(), arguments: Type.String() })),
 })
 export type Message = Type.Static<typeof Message>
+
+/** Text alone becomes one string, which every provider accepts. */
+export function contentOf(parts: ContentPart[]): string | ContentPart[] {
+  const texts = parts.filter((part) => part.type === 'text')
+  return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
+}

@@ -6,7 +6,7 @@ import { isRecord } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { type BoxKey, seal, unseal } from '../../kit/sealed-box.ts'
 import { sha256 } from '../../kit/secret.ts'
-import { claimAt, createOidcClients, type OidcClient } from '../../providers/openid-client.ts'
+import { claimAt, createOidcClients, type OidcClient, wordOf } from '../../providers/openid-client.ts'
 import type { AdminRole, Membership } from '../../spec/admin.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ProjectStore } from '../../store/tokens/account-store.ts'
@@ -186,9 +186,6 @@ function refuse(error: unknown): never {
 
 /** Codes of the library: what came back does not belong to this login, or is not signed for it. */
 const NOT_VALID = /^OAUTH_(INVALID_RESPONSE|JWT_|KEY_SELECTION)/
-
-const wordOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^[A-Za-z_]{1,64}$/.test(value) ? value : undefined
 
 const FOR_ADMINISTRATORS = /^\/(admin\/|console(\/|$|\?))/
 

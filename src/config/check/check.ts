@@ -1,5 +1,7 @@
 /** Checks a configuration file against its schema and describes every problem with its position. */
+
 import { diagnose, diagnoseAll, type Problem } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
 import { meantHint } from '../../kit/nearest.ts'
 import type { ExpansionCheck, Path, YamlText } from '../load/read-yaml.ts'
 import { FileConfig } from '../schema/schema.ts'
@@ -47,7 +49,7 @@ export function checkFile({ file, yaml, limits, ...rest }: CheckParts): {
     ...(limits?.violations(config) ?? []),
     ...checkSemantics({ config, ...rest }),
   ]
-  const semantic = (isMapping(config) ? checkAll(config as FileConfig) : []).map((violation) => ({
+  const semantic = (isRecord(config) ? checkAll(config as FileConfig) : []).map((violation) => ({
     ...violation,
     message: yaml.withoutSecrets(violation.message),
   }))
@@ -62,19 +64,16 @@ export function checkFile({ file, yaml, limits, ...rest }: CheckParts): {
   return { config: config as FileConfig, problems }
 }
 
-const isMapping = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const isSame = (one: Path, other: Path): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 /** A section whose lines are all commented out counts as absent; a provider or model without settings gets defaults. */
 function withoutEmptySections(value: unknown): unknown {
-  if (!isMapping(value)) return value
+  if (!isRecord(value)) return value
   const sections = Object.entries(value).filter(([, section]) => section !== null)
   // Made of entries: an assignment to `__proto__` would make no key.
   return Object.fromEntries(
     sections.map(([name, section]) => {
-      const isTable = (name === 'providers' || name === 'models') && isMapping(section)
+      const isTable = (name === 'providers' || name === 'models') && isRecord(section)
       return [name, isTable ? mapValues(section, (entry) => (entry === null ? {} : entry)) : section]
     }),
   )
@@ -87,7 +86,7 @@ const mapValues = (value: Record<string, unknown>, change: (entry: unknown) => u
 function readNumbers(value: unknown, yaml: YamlText, path: Path = []): unknown {
   if (typeof value === 'string') return yaml.sourceAt(path) === undefined ? value : numberAt(path, value)
   if (Array.isArray(value)) return value.map((item, index) => readNumbers(item, yaml, [...path, index]))
-  if (!isMapping(value)) return value
+  if (!isRecord(value)) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [name, readNumbers(member, yaml, [...path, name])]),
   )
@@ -105,7 +104,7 @@ function numberAt(path: Path, text: string): unknown {
 function replaceAt(value: unknown, [step, ...rest]: Path, to: unknown): unknown {
   if (step === undefined) return to
   if (Array.isArray(value)) return value.map((item, index) => (index === step ? replaceAt(item, rest, to) : item))
-  if (!isMapping(value) || !Object.hasOwn(value, step)) return value
+  if (!isRecord(value) || !Object.hasOwn(value, step)) return value
   return { ...value, [step]: replaceAt(value[step], rest, to) }
 }
 

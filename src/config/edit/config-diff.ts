@@ -1,4 +1,5 @@
 /** Describes in one line how two configurations differ: names only, never a value. */
+import { isRecord } from '../../kit/json.ts'
 import type { Config } from '../config.ts'
 
 /** Settings, and whole sections, that a running server cannot change: they say so in the schema of the configuration. */
@@ -40,7 +41,7 @@ export function changesBetween(before: Config, after: Config): Changes {
   for (const section of Object.keys(after) as (keyof Config)[]) {
     const [old, now] = [before[section], after[section]]
     if (isSame(old, now)) continue
-    const names = isTable(old) && isTable(now) ? changedNames(old, now) : undefined
+    const names = isRecord(old) && isRecord(now) ? changedNames(old, now) : undefined
     parts.push(names === undefined ? `~${section}` : `${section} ${listed(names)}`)
     const changed = names === undefined ? [section] : names.map((name) => `${section}.${name.slice(1)}`)
     needs_restart.push(...changed.filter((name) => NEEDS_RESTART.includes(section) || NEEDS_RESTART.includes(name)))
@@ -49,9 +50,6 @@ export function changesBetween(before: Config, after: Config): Changes {
 }
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
-
-const isTable = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function changedNames(old: Record<string, unknown>, now: Record<string, unknown>): string[] {
   const added = Object.keys(now).filter((name) => !Object.hasOwn(old, name))

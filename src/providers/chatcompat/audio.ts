@@ -1,4 +1,5 @@
 /** Speech and transcription by any provider with OpenAI's paths: `/audio/speech`, `/audio/transcriptions`, `/audio/translations`. */
+
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { createEventSource, payloadOf } from '../../protocols/shared/chunk-stream.ts'
@@ -9,6 +10,7 @@ import type { SpeechPart, SpeechProvider, TranscriptionCall, TranscriptionProvid
 import type { PostParts } from '../upstream/post-json.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import type { UpstreamResponse } from '../upstream/upstream-request.ts'
+import { countOf } from './image-response.ts'
 
 type AudioParts = PostParts
 type Upstream = ReturnType<typeof createUpstream>
@@ -246,9 +248,6 @@ function transcriptUsage(usage: unknown): TranscriptUsage | undefined {
     total_tokens: counts.input_tokens + counts.output_tokens,
   }
 }
-
-const countOf = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined
 
 function tokensIn(usage: unknown): { input_tokens: number; output_tokens: number } | undefined {
   if (!isRecord(usage)) return undefined

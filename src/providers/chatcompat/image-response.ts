@@ -36,18 +36,18 @@ export function imageIn(item: unknown): GeneratedImage | undefined {
   return /^https?:\/\//i.test(given) ? { url: given, ...revised } : undefined
 }
 
-const count = (value: unknown): number | undefined =>
+export const countOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined
 
 /** With this family's names, or with those of chat, which compatible providers use here too. */
 function usageIn({ usage }: JsonRecord): ImageUsage | undefined {
   if (!isRecord(usage)) return undefined
-  const input_tokens = count(usage.input_tokens) ?? count(usage.prompt_tokens) ?? 0
-  const output_tokens = count(usage.output_tokens) ?? count(usage.completion_tokens) ?? 0
-  const total_tokens = Math.max(count(usage.total_tokens) ?? 0, input_tokens + output_tokens)
+  const input_tokens = countOf(usage.input_tokens) ?? countOf(usage.prompt_tokens) ?? 0
+  const output_tokens = countOf(usage.output_tokens) ?? countOf(usage.completion_tokens) ?? 0
+  const total_tokens = Math.max(countOf(usage.total_tokens) ?? 0, input_tokens + output_tokens)
   if (total_tokens === 0) return undefined
   const details = isRecord(usage.input_tokens_details) ? usage.input_tokens_details : {}
-  const [text_tokens, image_tokens] = [count(details.text_tokens), count(details.image_tokens)]
+  const [text_tokens, image_tokens] = [countOf(details.text_tokens), countOf(details.image_tokens)]
   const counts = text_tokens === undefined && image_tokens === undefined ? undefined : { text_tokens, image_tokens }
   return {
     input_tokens,
@@ -82,7 +82,7 @@ export async function* readImageEvents(
       const type = String(payload.type ?? event.event)
       if (type.endsWith('.partial_image')) {
         if (image && 'base64' in image) {
-          yield { type: 'partial', index: count(payload.partial_image_index) ?? 0, base64: image.base64 }
+          yield { type: 'partial', index: countOf(payload.partial_image_index) ?? 0, base64: image.base64 }
         }
       } else if (type.endsWith('.completed')) {
         if (!image) throw faults.notUnderstood('reported a complete image without its bytes')

@@ -6,7 +6,7 @@ import type { GuardedFetch } from '../../kit/guarded-fetch.ts'
 import { isRecord, memberOf, parseJson } from '../../kit/json.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
-import { createOpenIdFetch } from '../openid-client.ts'
+import { createOpenIdFetch, wordOf } from '../openid-client.ts'
 
 export type OAuthServer = {
   name: string
@@ -266,9 +266,6 @@ function causeIn(thrown: unknown): GatewayError | undefined {
   for (let cause = thrown; cause instanceof Error; cause = cause.cause) if (cause instanceof GatewayError) return cause
   return undefined
 }
-
-const wordOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && /^[A-Za-z_]{1,64}$/.test(value) ? value : undefined
 
 /** Descriptions of the library repeat what came, codes and tokens too: only words of the protocol are passed on. */
 const translated =

@@ -1,6 +1,7 @@
 /** Decodes the contents of a contentgen request to canonical messages. */
+
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
-import type { ContentPart } from '../../../spec/message.ts'
+import { type ContentPart, contentOf } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { places } from '../../shared/request-error.ts'
 import { filePart, inlinePart, refuseCut, standardBase64, textPart, toolText } from './parts.ts'
@@ -65,12 +66,6 @@ function addUserParts(placed: PlacedPart[], at: string, history: History): void 
   const message: Message = { role: 'user', content: contentOf(media) }
   places.set(message, at)
   messages.push(message)
-}
-
-/** Text alone becomes one string, which every provider accepts. */
-function contentOf(parts: ContentPart[]): string | ContentPart[] {
-  const texts = parts.filter((part) => part.type === 'text')
-  return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
 }
 
 function partsOf(part: Part, at: string): ContentPart[] {

@@ -1,4 +1,5 @@
 /** Converts a schema in the vendor's format (`type: "OBJECT"`, `nullable`) to a JSON Schema. */
+import { isRecord } from '../../../kit/json.ts'
 import type { JsonObject } from './schema.ts'
 
 /** Numbers that the vendor's clients send as strings. */
@@ -12,7 +13,7 @@ const SINGLE = new Set(['items', 'additionalProperties'])
 
 /** Returns a copy. A value that is not a schema is returned unchanged. The depth of the body was checked before. */
 export function jsonSchemaOf(schema: unknown): unknown {
-  if (!isObject(schema)) return schema
+  if (!isRecord(schema)) return schema
   const { type, nullable, propertyOrdering, example } = schema
   const converted: JsonObject = {}
   const named = typeof type === 'string' && type !== 'TYPE_UNSPECIFIED' ? type.toLowerCase() : undefined
@@ -20,8 +21,8 @@ export function jsonSchemaOf(schema: unknown): unknown {
   else if (type !== undefined && typeof type !== 'string') converted.type = type
   for (const [name, value] of Object.entries(schema)) {
     if (LEFT_OUT.has(name)) continue
-    if (name === 'properties' && isObject(value)) converted.properties = propertiesOf(value, propertyOrdering)
-    else if (NAMED.has(name) && isObject(value)) converted[name] = propertiesOf(value, undefined)
+    if (name === 'properties' && isRecord(value)) converted.properties = propertiesOf(value, propertyOrdering)
+    else if (NAMED.has(name) && isRecord(value)) converted[name] = propertiesOf(value, undefined)
     else if (LISTED.has(name) && Array.isArray(value)) converted[name] = value.map(jsonSchemaOf)
     else if (SINGLE.has(name)) converted[name] = jsonSchemaOf(value)
     else if (COUNTS.has(name) && typeof value === 'string' && value !== '') converted[name] = Number(value)
@@ -60,11 +61,11 @@ const STRICT = new Set([
 
 /** Whether a provider can apply the schema strictly: every object is closed and requires all its members. */
 export function isStrict(schema: unknown): boolean {
-  if (!isObject(schema)) return false
+  if (!isRecord(schema)) return false
   if (Object.keys(schema).some((name) => !STRICT.has(name))) return false
   const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema
-  const members = isObject(properties) ? properties : {}
-  if (type === 'object' || isObject(properties)) {
+  const members = isRecord(properties) ? properties : {}
+  if (type === 'object' || isRecord(properties)) {
     const names = Array.isArray(required) ? required : []
     if (additionalProperties !== false || Object.keys(members).some((name) => !names.includes(name))) return false
   }
@@ -72,10 +73,7 @@ export function isStrict(schema: unknown): boolean {
     ...Object.values(members),
     ...(items === undefined ? [] : [items]),
     ...(Array.isArray(anyOf) ? anyOf : []),
-    ...(isObject($defs) ? Object.values($defs) : []),
+    ...(isRecord($defs) ? Object.values($defs) : []),
   ]
   return inner.every(isStrict)
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

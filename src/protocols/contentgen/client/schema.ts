@@ -1,9 +1,8 @@
 /** The schemas of contentgen requests, with names in camelCase, and of responses. */
-import Type, { type TSchema } from 'typebox'
+import Type from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
-import { titled } from '../../../spec/fields.ts'
+import { optional, titled } from '../../../spec/fields.ts'
 
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const bounds = ChatRequest.properties
 const JsonObject = Type.Record(Type.String(), Type.Unknown())
 export type JsonObject = Type.Static<typeof JsonObject>

@@ -1,10 +1,11 @@
 /** Decodes a Messages request. Errors name the client's field and the values it may have. */
+
 import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import type { ContentPart } from '../../../spec/message.ts'
+import { type ContentPart, contentOf } from '../../../spec/message.ts'
 import type { ChatRequest, Message, Reasoning } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
 import { places, refusalOf } from '../../shared/request-error.ts'
@@ -163,12 +164,6 @@ function toolMessage(block: Block<'tool_result'>, at: string): Message {
     content: parts ? contentOf(parts) : (content as string),
     ...(is_error === undefined ? {} : { is_error }),
   }
-}
-
-/** Text alone becomes one string, which every provider accepts. */
-function contentOf(parts: ContentPart[]): string | ContentPart[] {
-  const texts = parts.filter((part) => part.type === 'text')
-  return texts.length === parts.length ? texts.map((part) => part.text).join('\n') : parts
 }
 
 type Shown = Exclude<UserBlock, { type: 'tool_result' }>

@@ -1,9 +1,8 @@
 /** The schema of a Messages request: the fields that the gateway reads, and their allowed values. */
-import Type, { type TSchema } from 'typebox'
+import Type from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
-import { orNull, titled } from '../../../spec/fields.ts'
+import { optional, orNull, titled } from '../../../spec/fields.ts'
 
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const bounds = ChatRequest.properties
 
 const TextBlock = Type.Object({ type: Type.Literal('text'), text: Type.String() })

@@ -1,8 +1,7 @@
 /** The schemas of tools of the type `mcp`, and of the items of their calls. */
-import Type, { type TSchema } from 'typebox'
-import { orNull } from '../../../spec/fields.ts'
+import Type from 'typebox'
+import { optional, orNull } from '../../../spec/fields.ts'
 
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const id = optional(Type.String())
 
 const toolNames = optional(

@@ -1,11 +1,10 @@
 /** The schema of a Responses request: the fields that the gateway reads, and their allowed values. */
-import Type, { type TSchema } from 'typebox'
+import Type from 'typebox'
 import { pick } from '../../../kit/pick.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'
-import { orNull, titled } from '../../../spec/fields.ts'
+import { optional, orNull, titled } from '../../../spec/fields.ts'
 import { McpApprovalRequestItem, McpApprovalResponseItem, McpCallItem, McpFields } from './mcp-schema.ts'
 
-const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 const bounds = ChatRequest.properties
 
 const InputPart = Type.Union([
