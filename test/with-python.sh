@@ -16,4 +16,4 @@ if ! printenv "$variable" >/dev/null; then
   fi
   export "$variable=$home/bin/python"
 fi
-timeout --kill-after=10 180 sh scripts/bun.sh test --timeout 120000 "./$test"
+timeout --kill-after=10 600 sh scripts/bun.sh test --timeout 120000 "./$test"
