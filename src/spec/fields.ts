@@ -51,5 +51,14 @@ export const ID_PAGE = { first_id: orNull(Type.String()), last_id: orNull(Type.S
 export const idList = <Item extends TSchema>(title: string, item: Item) =>
   titled(title, { object: Type.Literal('list'), data: Type.Array(item), ...ID_PAGE })
 
+/** The page itself. */
+export const idPage = <Row extends { id: string }>(data: Row[], has_more: boolean) => ({
+  object: 'list' as const,
+  data,
+  first_id: data[0]?.id ?? null,
+  last_id: data.at(-1)?.id ?? null,
+  has_more,
+})
+
 /** A parameter of a query, a path or a header. */
 export const parameter = (description: string, schema: TSchema = Type.String()) => ({ description, schema })

@@ -1,5 +1,7 @@
 /** Encodes a task for the chat-compatible video API. */
+
 import { pixelsOf } from '../../providers/orders/order-fields.ts'
+import { idPage } from '../../spec/fields.ts'
 import type { Task, TaskStatus } from '../../spec/task.ts'
 import type { Video, VideoList } from '../../spec/video.ts'
 
@@ -34,12 +36,7 @@ export function encodeVideo(task: Task): Video {
   }
 }
 
-export const encodeVideoList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }): VideoList => ({
-  object: 'list',
-  data: tasks.map(encodeVideo),
-  first_id: tasks[0]?.task_id ?? null,
-  last_id: tasks.at(-1)?.task_id ?? null,
-  has_more,
-})
+export const encodeVideoList = ({ tasks, has_more }: { tasks: Task[]; has_more: boolean }): VideoList =>
+  idPage(tasks.map(encodeVideo), has_more)
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)

@@ -8,7 +8,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { type OutputItem, visibleItem } from '../../../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../../../protocols/responses/client/schema.ts'
 import { invalidValue } from '../../../spec/error.ts'
-import { orNull, parameter, titled } from '../../../spec/fields.ts'
+import { idList, parameter, titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { storedStream } from '../../shared/event-stream.ts'
 import { PAGE_PARAMETERS, parsePage } from '../../tasks/routes/request-parameters.ts'
@@ -22,13 +22,7 @@ const Deleted = titled('ResponseDeleted', {
   deleted: Type.Literal(true),
 })
 export const ConversationItem = Type.Record(Type.String(), Type.Unknown(), { title: 'ConversationItem' })
-export const ItemList = titled('ResponseItemList', {
-  object: Type.Literal('list'),
-  data: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-  first_id: orNull(Type.String()),
-  last_id: orNull(Type.String()),
-  has_more: Type.Boolean(),
-})
+export const ItemList = idList('ResponseItemList', Type.Record(Type.String(), Type.Unknown()))
 
 const PATH = '/v1/responses/:response_id'
 const params = { response_id: 'The id of a response that was stored.' }

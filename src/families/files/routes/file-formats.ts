@@ -1,6 +1,8 @@
 /** Files and lists of them in the form of the client: that of the OpenAI API, or of the Messages API. */
+
 import { queryOf } from '../../../http/request-parts.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { idPage } from '../../../spec/fields.ts'
 import { FILE_PURPOSES, type FileList, type FileObject, STORED_PURPOSES } from '../../../spec/file.ts'
 import type { FileFilter, FileRow } from '../../../store/files/file-row.ts'
 import { isFileId } from '../files.ts'
@@ -44,16 +46,7 @@ const openaiFormat: FileFormat = {
     return { purpose, order, after: idIn(query, 'after'), limit: limitIn(query, MOST_LISTED, MOST_LISTED) }
   },
   one: fileObject,
-  list(files, { limit }): FileList {
-    const data = files.slice(0, limit).map(fileObject)
-    return {
-      object: 'list',
-      data,
-      first_id: data[0]?.id ?? null,
-      last_id: data.at(-1)?.id ?? null,
-      has_more: files.length > limit,
-    }
-  },
+  list: (files, { limit }): FileList => idPage(files.slice(0, limit).map(fileObject), files.length > limit),
   deleted: (id) => ({ id, object: 'file', deleted: true }),
 }
 
