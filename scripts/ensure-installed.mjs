@@ -1,7 +1,7 @@
 /** Runs `npm ci` before `npm start` and `npm test`, but only when something is missing; plain Node, nothing imported. */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -62,7 +62,10 @@ function install(lock) {
 function leaveExecutable(started) {
   const made = statSync(join(root, 'dist/gatehouse'), { throwIfNoEntry: false })
   if (!made || made.mtimeMs < started) return false
-  for (const name of ['node_modules', 'dist/console']) rmSync(join(root, name), { recursive: true, force: true })
+  // A build that was killed leaves a directory with its number.
+  const unfinished = readdirSync(join(root, 'dist')).filter((name) => /^\.\d+$/.test(name))
+  for (const name of ['node_modules', 'dist/console', ...unfinished.map((name) => `dist/${name}`)])
+    rmSync(join(root, name), { recursive: true, force: true })
   mkdirSync(join(root, 'node_modules'))
   return true
 }

@@ -803,7 +803,9 @@ describe('bin/gatehouse', () => {
       }
       make()
       mkdirSync(join(root, 'node_modules/bun'), { recursive: true })
+      mkdirSync(join(root, 'dist/.123'))
       expect((await ensure(root)).calls).toHaveLength(1)
+      expect(readdirSync(join(root, 'dist')).toSorted()).toEqual(['gatehouse', 'package.json'])
       expect(readdirSync(join(root, 'node_modules'))).toEqual(['.gatehouse-installed'])
       expect(await ensure(root)).toMatchObject({ err: '', calls: [expect.any(String)] })
       const newer = new Date(Date.now() + 120_000)
