@@ -2,7 +2,6 @@
  * What rate limits cost a call: `npm run bench:limits`. Prints microseconds for the admission and settlement of one call
  * without limits, and with six limits that two processes share, in one run.
  */
-
 import { createRateLimiter } from '../src/calls/limits/rate-limits.ts'
 import { systemClock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'

@@ -1,5 +1,4 @@
 /** The loads that wrk cannot make, as a process of its own: a fixed schedule of requests, and many slow streams. */
-
 import { percentile } from './figures.ts'
 import { type Connection, connect, post, renderRequest, type Target } from './http-client.ts'
 import { SLOW_EVENTS, wallMicroseconds } from './vendor-answers.ts'

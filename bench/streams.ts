@@ -2,7 +2,6 @@
  * `npm run bench:streams`: one streamed answer through passthrough or translation, without HTTP around it: processor time an event; and what
  * of it goes into looking for the provider's secrets.
  */
-
 import type { ResponseStream } from '../src/calls/family.ts'
 import { chatcompatDialect } from '../src/families/chat/dialects/chatcompat.ts'
 import type { Dialect } from '../src/families/chat/dialects/dialect.ts'

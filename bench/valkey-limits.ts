@@ -3,7 +3,6 @@
  * limits what a call waits, what it costs this process and the server, for calls that are admitted and such that are
  * refused, and how much memory the server needs.
  */
-
 import { createRateLimiter } from '../src/calls/limits/rate-limits.ts'
 import { systemClock as clock } from '../src/kit/clock.ts'
 import { createLog } from '../src/kit/log.ts'

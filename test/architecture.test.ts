@@ -1,5 +1,4 @@
 /** The import rule: a module imports from a lower layer or from itself, never from another module of its layer, never from above. */
-
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'

@@ -1,5 +1,4 @@
 /** The Messages API as a client dialect and as a provider protocol: round trips, and a provider on loopback. */
-
 import { afterAll, afterEach, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'

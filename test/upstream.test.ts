@@ -1,5 +1,4 @@
 /** Section 4 and the upstream side of section 6: HTTP between the gateway and a vendor. */
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../src/config/config.ts'
 import type { ProviderConfig } from '../src/config/schema/schema.ts'

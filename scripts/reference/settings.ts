@@ -1,5 +1,4 @@
 /** Writes the lists of all settings of `gatehouse.yaml`, from the schema that checks the file. */
-
 import { FileConfig } from '../../src/config/schema/schema.ts'
 import { isShort, mapOf, membersOf, type Schema, typeOf } from './schema.ts'
 import { code, codes, definitions } from './table.ts'

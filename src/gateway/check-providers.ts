@@ -1,5 +1,4 @@
 /** The providers of a configuration, created without a gateway. */
-
 import { mcpWarnings } from '../config/check/mcp-checks.ts'
 import { ConfigError } from '../config/check/problem.ts'
 import type { Config } from '../config/config.ts'

@@ -1,5 +1,4 @@
 /** Creates the outputs: where files are stored, how they are copied there, and the links to them. */
-
 import type { OutputSettings } from '../config/config.ts'
 import type { Clock } from '../kit/clock.ts'
 import { codeOf, type GuardedFetch } from '../kit/guarded-fetch.ts'

@@ -1,5 +1,4 @@
 /** SQLite answers the queries about tasks from an index, so that a million ended tasks cost nothing. */
-
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'

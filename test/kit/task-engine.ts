@@ -1,5 +1,4 @@
 /** The task engine in memory: the real store, a manual clock, and scripted providers and files. */
-
 import { createRouter } from '../../src/calls/routing/router.ts'
 import type { CrashHook } from '../../src/families/tasks/crash-points.ts'
 import type { InputChecker, Order, ProviderSettings, TaskSettings } from '../../src/families/tasks/tasks.ts'

@@ -1,5 +1,4 @@
 /** 3D models of the sandbox. */
-
 import Type from 'typebox'
 import { checker } from '../../../src/kit/checker.ts'
 import type { Clock } from '../../../src/kit/clock.ts'

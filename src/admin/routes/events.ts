@@ -1,5 +1,4 @@
 /** The admin API's live events: a stream that lasts as long as its reader may read it. */
-
 import Type from 'typebox'
 import type { ServerSettings } from '../../config/config.ts'
 import { storedStream } from '../../families/shared/event-stream.ts'

@@ -1,5 +1,4 @@
 /** The admin API's summaries for charts. */
-
 import Type from 'typebox'
 import { readTime } from '../../accounts/routes/usage-route.ts'
 import type { Context, Route } from '../../http/context.ts'

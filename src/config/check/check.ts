@@ -1,5 +1,4 @@
 /** Checks a configuration file against its schema and describes every problem with its position. */
-
 import { diagnose, diagnoseAll, type Problem } from '../../kit/diagnose.ts'
 import { isRecord } from '../../kit/json.ts'
 import { meantHint } from '../../kit/nearest.ts'

@@ -1,5 +1,4 @@
 /** A prompt's tokens: by its vendor where one can be asked, else estimated, and never a refusal for that. */
-
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../test/kit/clock.ts'
 import { NO_FILES } from '../../../test/kit/no-files.ts'

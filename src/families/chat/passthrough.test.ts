@@ -1,5 +1,4 @@
 /** How an answer that passes as bytes ends, and what becomes of its connection. */
-
 import { expect, test } from 'bun:test'
 import { testCall } from '../../../test/kit/pipeline.ts'
 import type { PassthroughStep, ProtocolPassthrough } from '../../protocols/shared/protocol.ts'

@@ -1,5 +1,4 @@
 /** Encodes a task for the chat-compatible video API. */
-
 import { pixelsOf } from '../../providers/orders/order-fields.ts'
 import { idPage } from '../../spec/fields.ts'
 import type { Task, TaskStatus } from '../../spec/task.ts'

@@ -1,5 +1,4 @@
 /** The part of a span that says how a response ended, which tools it calls and, where switched on, its contents. */
-
 import type { ChatRequest, Message } from '../../protocols/shared/canonical.ts'
 import type { Capture, CapturedResponse } from '../../protocols/shared/capture.ts'
 import { unescaped } from '../requests/captured-contents.ts'

@@ -1,5 +1,4 @@
 /** Speech and transcription by any provider with OpenAI's paths: `/audio/speech`, `/audio/transcriptions`, `/audio/translations`. */
-
 import { matchesGlob } from '../../kit/glob.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { createEventSource, payloadOf } from '../../protocols/shared/chunk-stream.ts'

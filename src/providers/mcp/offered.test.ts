@@ -1,5 +1,4 @@
 /** The check of tools before a call, of a server that answers slowly or not at all. */
-
 import { expect, it } from 'bun:test'
 import type { Client, Tool } from '@modelcontextprotocol/client'
 import { manualClock } from '../../../test/kit/clock.ts'

@@ -1,5 +1,4 @@
 /** A fetch for the test of a provider: connects to no metadata service, whatever name its host has. */
-
 import { isMetadataHost } from '../../config/check/metadata-hosts.ts'
 import { readAddress } from '../../kit/address.ts'
 import { resolveName } from '../../kit/guarded-fetch.ts'

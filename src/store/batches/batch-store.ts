@@ -1,5 +1,4 @@
 /** Batches as the store keeps them: the batch, its lines, and the parts of files that its results are moved to. */
-
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { BatchStatus } from '../../spec/batch.ts'
 import type { Json } from '../../spec/task.ts'

@@ -1,5 +1,4 @@
 /** Sums up rows of the request log, each by its minute: what summaries count, with quantile sketches, and how a sum is stored. */
-
 import type { RequestRow } from './request-row.ts'
 
 /** Amounts in nano-units: `charge` is what callers are charged, `cost` what providers charge. Unknown ones are left out. */

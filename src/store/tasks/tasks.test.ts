@@ -1,5 +1,4 @@
 /** The store's contract for tasks, tested on every engine. */
-
 import { afterEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ENGINES } from '../../../test/kit/engines.ts'

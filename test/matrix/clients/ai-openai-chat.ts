@@ -1,5 +1,4 @@
 /** `ai` with `@ai-sdk/openai` on chat completions. */
-
 import { OPENAI_MAJORS } from './ai-openai-responses.ts'
 import { aiRows } from './ai-rows.ts'
 

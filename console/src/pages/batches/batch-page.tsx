@@ -1,5 +1,4 @@
 /** One batch: its progress, its problems, its files and its requests, and its cancellation. */
-
 import { useState } from 'react'
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { AdminBatch } from '../../api/types.ts'

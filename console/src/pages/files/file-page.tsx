@@ -1,5 +1,4 @@
 /** One file: whose it is, its download for who may read contents, and its deletion. */
-
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { addressOf } from '../../api/client.ts'

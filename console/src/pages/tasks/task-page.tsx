@@ -1,5 +1,4 @@
 /** One task: its states, its provider, what it has generated, and the delivery of its webhook. */
-
 import type { ReactNode } from 'react'
 import { useState } from 'react'
 import { useApi, useMe } from '../../api/hooks.ts'

@@ -1,5 +1,4 @@
 /** One webhook, with each attempt to deliver it. */
-
 import { useAct, useApi, useMe } from '../../api/hooks.ts'
 import type { Webhook } from '../../api/types.ts'
 import { hasRight } from '../../shell/page.ts'

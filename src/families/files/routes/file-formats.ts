@@ -1,5 +1,4 @@
 /** Files and lists of them in the form of the client: that of the OpenAI API, or of the Messages API. */
-
 import { queryOf } from '../../../http/request-parts.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { idPage } from '../../../spec/fields.ts'

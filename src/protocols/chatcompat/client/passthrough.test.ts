@@ -1,5 +1,4 @@
 /** Passthrough of recorded provider streams: what passes, what is corrected, and cuts at every byte. */
-
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'

@@ -1,5 +1,4 @@
 /** Decodes the contents of a contentgen request to canonical messages. */
-
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { type ContentPart, contentOf } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'

@@ -1,5 +1,4 @@
 /** Contentgen passthrough: what passes, what the meter receives, the client's body, and cuts at every byte. */
-
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'

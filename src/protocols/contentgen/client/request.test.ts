@@ -1,5 +1,4 @@
 /** Decoding of contentgen requests, and refusals with the client's field and the rule. */
-
 import { describe, expect, test } from 'bun:test'
 import { contentgenDialect } from '../../../families/chat/dialects/contentgen.ts'
 import { GatewayError } from '../../../spec/error.ts'

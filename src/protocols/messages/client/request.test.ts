@@ -1,5 +1,4 @@
 /** Decoding of Messages requests, and refusals with the client's field and the rule. */
-
 import { describe, expect, test } from 'bun:test'
 import { messagesDialect } from '../../../families/chat/dialects/messages.ts'
 import { GatewayError } from '../../../spec/error.ts'

@@ -1,5 +1,4 @@
 /** Decodes a Messages request. Errors name the client's field and the values it may have. */
-
 import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'

@@ -1,5 +1,4 @@
 /** Responses passthrough: what passes, what is rewritten, what the meter receives, and cuts at every byte. */
-
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'

@@ -1,5 +1,4 @@
 /** Whole responses that pass: the body for the client is the one that parsing, copying and printing gives, for random bodies. */
-
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import {
   completionText,
