@@ -166,7 +166,8 @@ export const oneCopy: BunPlugin = {
     const copies = new Map<string, string>()
     for (const [directory, { version }] of Object.entries(lock.packages as Record<string, { version?: string }>)) {
       const key = `${directory.slice(directory.lastIndexOf('node_modules/') + 13)} ${version}`
-      if (!copies.has(key)) copies.set(key, join(ROOT, directory))
+      // The lock file also names what is for development only.
+      if (!copies.has(key) && existsSync(join(ROOT, directory))) copies.set(key, join(ROOT, directory))
     }
     build.onResolve({ filter: /^(@ai-sdk\/provider|zod)/ }, ({ path, resolveDir }) => {
       const file = Bun.resolveSync(path, resolveDir)

@@ -65,12 +65,12 @@ describe('batches in the form of OpenAI', () => {
 
   test('say at Azure why none was executed, also where a failed batch has files', async () => {
     const failed = { status: 'Failed', error_file_id: 'file-1', output_file_id: 'file-2' }
-    const errors = { data: [{ code: 'model_not_found', message: 'No such deployment.' }] }
+    const errors = { data: [{ code: 'model_not_found', message: `No such deployment.${'.'.repeat(400)}` }] }
     const answer = JSON.stringify({ ...failed, errors })
     const stateAt = (base_url: string) => batchesAt(base_url, answer).state('batch_1', new AbortController().signal)
     expect(await stateAt('https://acme.openai.azure.com/openai/v1')).toEqual({
       is: 'ended',
-      problem: 'No such deployment.',
+      problem: 'No such deployment.'.padEnd(300, '.'),
     })
     expect(await stateAt('https://api.openai.com/v1')).toEqual({ is: 'ended' })
   })

@@ -223,12 +223,15 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
 const createdAt = ({ created_at: at }: JsonRecord): number =>
   typeof at === 'number' ? at : Date.parse(String(at)) / 1000
 
+/** Of the vendor's words that a client reads, as of an error. */
+const MOST_CHARACTERS = 300
+
 const markIn = ({ metadata }: JsonRecord): unknown => isRecord(metadata) && metadata.gatehouse_order
 
 function problemIn({ errors, error }: JsonRecord): { code: unknown; message: string } {
   const list = isRecord(errors) ? errors.data : errors
   const { code, message = error } = (Array.isArray(list) ? list.find(isRecord) : undefined) ?? {}
-  return { code, message: typeof message === 'string' ? message : 'The batch failed.' }
+  return { code, message: typeof message === 'string' ? message.slice(0, MOST_CHARACTERS) : 'The batch failed.' }
 }
 
 /** Azure capitalizes some. */
