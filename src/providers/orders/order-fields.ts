@@ -45,12 +45,16 @@ function shorterSide(size: string | undefined): number | undefined {
 const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))
 
 /** Fields that change the result: an order is rejected, not sent without them, when the provider does not support one. */
-const SEMANTIC_FIELDS = ['image', 'last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
-type SemanticField = (typeof SEMANTIC_FIELDS)[number]
+export const MEANINGFUL = ['image', 'last_image', 'images', 'video', 'negative_prompt', 'audio_enable', 'n'] as const
+export type MeaningfulField = (typeof MEANINGFUL)[number]
 
 /** Throws for a field that changes the result and is not among those that the provider's model supports. */
-export function assertSupportedFields(order: VideoOrder, upstream: string, supported: readonly SemanticField[]): void {
-  for (const field of SEMANTIC_FIELDS) {
+export function assertSupportedFields(
+  order: VideoOrder,
+  upstream: string,
+  supported: readonly MeaningfulField[],
+): void {
+  for (const field of MEANINGFUL) {
     if (supported.includes(field) || !isRequested(order[field])) continue
     if (field !== 'n') throw unsupportedField(upstream, field)
     throw new GatewayError(

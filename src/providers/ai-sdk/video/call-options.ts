@@ -2,20 +2,10 @@
 import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
-import { assertSupportedFields, pixelsOf, ratioOf, toMediaUrl } from '../../orders/order-fields.ts'
+import { assertSupportedFields, MEANINGFUL, pixelsOf, ratioOf, toMediaUrl } from '../../orders/order-fields.ts'
 import { type CoveredNames, ownOptions, renameFields, withoutNames } from '../order-options.ts'
-import type { IgnoredFeature, MeaningfulField, OrderOptions, VideoModelOptions, VideoVendor } from './video-family.ts'
+import type { IgnoredFeature, OrderOptions, VideoModelOptions, VideoVendor } from './video-family.ts'
 import { fileOf } from './video-file.ts'
-
-const MEANINGFUL: readonly MeaningfulField[] = [
-  'image',
-  'last_image',
-  'images',
-  'video',
-  'negative_prompt',
-  'audio_enable',
-  'n',
-]
 
 /**
  * What a client may not set by `metadata` once the field itself is set, since limits and prices apply to the field: in

@@ -10,6 +10,7 @@ import type { JsonRecord } from '../../../kit/json.ts'
 import type { FailCode, JsonObject } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import type { ErrorClassifier } from '../../orders/order-error.ts'
+import type { MeaningfulField } from '../../orders/order-fields.ts'
 import type { ExpectedFields, ListedOrder, OrderList } from '../../orders/order-list.ts'
 import type { RemoteOutput } from '../../provider.ts'
 
@@ -78,7 +79,5 @@ export type VideoFamily = {
 /** A row as the parts of the video adapter see it. */
 export type VideoVendor = VideoFamily & { kind: ProviderKind; namespace: string }
 
-/** Fields that change what is generated. */
-export type MeaningfulField = 'image' | 'last_image' | 'images' | 'video' | 'negative_prompt' | 'audio_enable' | 'n'
 /** An option that the package warns it ignores. */
 export type IgnoredFeature = { feature: string; details?: string | undefined }
