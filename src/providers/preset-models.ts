@@ -6,8 +6,10 @@
 import type { Range } from '../config/schema/limits-schema.ts'
 import type { ModelConfig } from '../config/schema/schema.ts'
 
+/** By preset, and by the vendor's name of the model. `released`: its date. */
+type Models<Facts extends { released?: string }> = Record<string, Record<string, Facts>>
+
 type Facts = {
-  /** Release date. */
   released: string
   /** The context window in tokens, input and output together. */
   context: number
@@ -18,7 +20,9 @@ type Facts = {
 const MILLION = 1_000_000
 const MEBI = 1_048_576
 
-const CHAT_MODELS: Record<string, Record<string, Facts>> = {
+const range = (minimum: number, maximum: number): Range => ({ minimum, maximum })
+
+const CHAT_MODELS: Models<Facts> = {
   anthropic: {
     'claude-haiku-5-5': { released: '2026-10-07', context: MILLION },
     'claude-opus-5': { released: '2026-07-24', context: MILLION },
@@ -71,40 +75,23 @@ const CHAT_MODELS: Record<string, Record<string, Facts>> = {
 }
 
 /** Source: the vendors' documentation of embeddings. */
-const EMBEDDING_MODELS: Record<
-  string,
-  Record<string, { released: string; dimensions: Range; input_tokens: number }>
-> = {
+const EMBEDDING_MODELS: Models<{ released: string; dimensions: Range; input_tokens: number }> = {
   openai: {
-    'text-embedding-3-large': {
-      released: '2024-01-25',
-      dimensions: { minimum: 1, maximum: 3072 },
-      input_tokens: 8192,
-    },
-    'text-embedding-3-small': {
-      released: '2024-01-25',
-      dimensions: { minimum: 1, maximum: 1536 },
-      input_tokens: 8192,
-    },
+    'text-embedding-3-large': { released: '2024-01-25', dimensions: range(1, 3072), input_tokens: 8192 },
+    'text-embedding-3-small': { released: '2024-01-25', dimensions: range(1, 1536), input_tokens: 8192 },
   },
-  gemini: {
-    'gemini-embedding-001': {
-      released: '2025-07-14',
-      dimensions: { minimum: 128, maximum: 3072 },
-      input_tokens: 2048,
-    },
-  },
+  gemini: { 'gemini-embedding-001': { released: '2025-07-14', dimensions: range(128, 3072), input_tokens: 2048 } },
 }
 
 /** Sources: OpenAI's types (openai 7) and Mistral's page of the model. */
-const MODERATION_MODELS: Record<string, Record<string, { released: string; text_only?: true }>> = {
+const MODERATION_MODELS: Models<{ released: string; text_only?: true }> = {
   openai: { 'omni-moderation-latest': { released: '2024-09-26' } },
   mistral: { 'mistral-moderation-latest': { released: '2024-11-06', text_only: true } },
 }
 
 /** Sources: OpenAI's types (openai 7) and its API reference; its models for speech accept 4,096 characters. */
 const OPENAI_SPEECH = { characters: 4096 }
-const AUDIO_MODELS: Record<string, Record<string, Omit<ModelConfig, 'targets'> & { released: string }>> = {
+const AUDIO_MODELS: Models<Omit<ModelConfig, 'targets'> & { released: string }> = {
   openai: {
     'gpt-4o-mini-tts': { released: '2025-03-20', families: ['audio-speech'], speech: OPENAI_SPEECH },
     'tts-1': { released: '2023-11-06', families: ['audio-speech'], speech: OPENAI_SPEECH },
@@ -131,10 +118,7 @@ const GEMINI_IMAGE: NonNullable<ModelConfig['images']> = {
 }
 
 /** Sources of names and dates: the vendors' client packages. */
-const IMAGE_MODELS: Record<
-  string,
-  Record<string, { released?: string; images: NonNullable<ModelConfig['images']> }>
-> = {
+const IMAGE_MODELS: Models<{ released?: string; images: NonNullable<ModelConfig['images']> }> = {
   openai: {
     'gpt-image-2.5-sunburst': { released: '2026-09-08', images: GPT_IMAGE },
     'gpt-image-2.5-flare': { released: '2026-09-08', images: GPT_IMAGE },
@@ -154,32 +138,22 @@ const IMAGE_MODELS: Record<
 
 /** The known models of a preset, by the vendor's names. */
 export function presetModels(preset: string): Record<string, Omit<ModelConfig, 'targets'>> {
-  const chatModels = Object.entries(CHAT_MODELS[preset] ?? {}).map(([model, facts]) => [model, configOf(facts)])
-  const embeddingModels = Object.entries(EMBEDDING_MODELS[preset] ?? {}).map(([model, { released, ...embeddings }]) => [
-    model,
-    { families: ['embeddings'], created: Date.parse(released) / 1000, embeddings },
+  function rowsOf<Facts extends { released?: string }>(
+    models: Models<Facts>,
+    configOf: (facts: Omit<Facts, 'released'>) => Omit<ModelConfig, 'targets'>,
+  ) {
+    return Object.entries(models[preset] ?? {}).map(([model, { released, ...facts }]) => [
+      model,
+      { ...configOf(facts), ...(released ? { created: Date.parse(released) / 1000 } : {}) },
+    ])
+  }
+  return Object.fromEntries([
+    ...rowsOf(CHAT_MODELS, ({ context, text_only }) => ({ context_tokens: context, ...inputs(text_only) })),
+    ...rowsOf(EMBEDDING_MODELS, (embeddings) => ({ families: ['embeddings'], embeddings })),
+    ...rowsOf(IMAGE_MODELS, ({ images }) => ({ families: ['image-generation'], images })),
+    ...rowsOf(MODERATION_MODELS, ({ text_only }) => ({ families: ['moderations'], ...inputs(text_only) })),
+    ...rowsOf(AUDIO_MODELS, (config) => config),
   ])
-  const imageModels = Object.entries(IMAGE_MODELS[preset] ?? {}).map(([model, { released, images }]) => [
-    model,
-    { families: ['image-generation'], ...(released ? { created: Date.parse(released) / 1000 } : {}), images },
-  ])
-  const moderationModels = Object.entries(MODERATION_MODELS[preset] ?? {}).map(([model, { released, text_only }]) => [
-    model,
-    {
-      families: ['moderations'],
-      created: Date.parse(released) / 1000,
-      ...(text_only ? { capabilities: { image_input: false } } : {}),
-    },
-  ])
-  const audioModels = Object.entries(AUDIO_MODELS[preset] ?? {}).map(([model, { released, ...config }]) => [
-    model,
-    { ...config, created: Date.parse(released) / 1000 },
-  ])
-  return Object.fromEntries([...chatModels, ...embeddingModels, ...imageModels, ...moderationModels, ...audioModels])
 }
 
-const configOf = ({ released, context, text_only }: Facts): Omit<ModelConfig, 'targets'> => ({
-  created: Date.parse(released) / 1000,
-  context_tokens: context,
-  ...(text_only ? { capabilities: { image_input: false } } : {}),
-})
+const inputs = (text_only: true | undefined) => (text_only ? { capabilities: { image_input: false } } : {})

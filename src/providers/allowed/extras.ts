@@ -8,7 +8,6 @@
  */
 import { all, type ObjectShape, plain, type Shape } from '../../kit/allow-list.ts'
 
-const options = (...names: string[]): ObjectShape => plain(...names)
 const position = plain('horizontal', 'vertical', 'pan', 'tilt', 'roll', 'zoom')
 
 /** For vendors that host models of any publisher. */
@@ -30,35 +29,30 @@ const google: ObjectShape = {
     safetySettings: plain('category', 'threshold'),
   },
 }
-const bedrock = options(
+const bedrock = plain(
   ...['quality', 'negativeText', 'cfgScale', 'style', 'taskType', 'maskPrompt', 'outPaintingMode'],
   'similarityStrength',
 )
-const flux = options(
+const flux = plain(
   ...['imagePrompt', 'imagePromptStrength', 'steps', 'guidance', 'width', 'height', 'outputFormat'],
   ...['promptUpsampling', 'raw', 'safetyTolerance', 'resolution', 'aspectRatio', 'draft'],
 )
 
 const KINDS: Record<string, Shape> = {
-  alibaba: options('negativePrompt', 'audioUrl', 'promptExtend', 'shotType', 'watermark', 'audio', 'ratio'),
+  alibaba: plain('negativePrompt', 'audioUrl', 'promptExtend', 'shotType', 'watermark', 'audio', 'ratio'),
   'amazon-bedrock': bedrock,
   amazonBedrock: bedrock,
-  ark: options('watermark', 'resolution', 'ratio', 'duration', 'seed', 'cameraFixed', 'serviceTier', 'returnLastFrame'),
-  azure: options('quality', 'style', 'background', 'moderation', 'outputFormat', 'outputCompression', 'user'),
-  openai: options('quality', 'style', 'background', 'moderation', 'outputFormat', 'outputCompression', 'user'),
+  ark: plain('watermark', 'resolution', 'ratio', 'duration', 'seed', 'cameraFixed', 'serviceTier', 'returnLastFrame'),
+  azure: plain('quality', 'style', 'background', 'moderation', 'outputFormat', 'outputCompression', 'user'),
+  openai: plain('quality', 'style', 'background', 'moderation', 'outputFormat', 'outputCompression', 'user'),
   'black-forest-labs': flux,
   blackForestLabs: flux,
-  chatcompat: options(...SHARED, 'moderation', 'inputFidelity', 'outputCompression', 'seed'),
-  'chatcompat-video': options(...SHARED, 'seed', 'aspectRatio', 'watermark'),
-  deepinfra: options('negativePrompt', 'numInferenceSteps', 'guidanceScale', 'guidance', 'quality', 'style', 'user'),
-  fal: options(...SHARED),
-  fireworks: options(
-    'guidanceScale',
-    'numInferenceSteps',
-    'outputFormat',
-    'promptUpsampling',
-    'safetyTolerance',
-    'cfgScale',
+  chatcompat: plain(...SHARED, 'moderation', 'inputFidelity', 'outputCompression', 'seed'),
+  'chatcompat-video': plain(...SHARED, 'seed', 'aspectRatio', 'watermark'),
+  deepinfra: plain('negativePrompt', 'numInferenceSteps', 'guidanceScale', 'guidance', 'quality', 'style', 'user'),
+  fal: plain(...SHARED),
+  fireworks: plain(
+    ...['guidanceScale', 'numInferenceSteps', 'outputFormat', 'promptUpsampling', 'safetyTolerance', 'cfgScale'],
     'steps',
   ),
   google,
@@ -81,34 +75,26 @@ const KINDS: Record<string, Shape> = {
       modifyImageRef: plain('url', 'weight'),
     },
   },
-  meshy: options(
+  meshy: plain(
     ...['artStyle', 'topology', 'symmetryMode', 'shouldRemesh', 'savePreRemeshedModel', 'isATPose', 'poseMode'],
-    ...[
-      'texturePrompt',
-      'textureImageUrl',
-      'hdTexture',
-      'removeLighting',
-      'moderation',
-      'targetFormats',
-      'decimationMode',
-    ],
-    ...['imageEnhancement', 'originAt', 'autoSize', 'multiViewThumbnails', 'alphaThumbnail'],
+    ...['texturePrompt', 'textureImageUrl', 'hdTexture', 'removeLighting', 'moderation', 'targetFormats'],
+    ...['decimationMode', 'imageEnhancement', 'originAt', 'autoSize', 'multiViewThumbnails', 'alphaThumbnail'],
   ),
-  minimax: options('resolution', 'ratio', 'referenceAudioUrls', 'aigcWatermark', 'promptOptimizer', 'fastPretreatment'),
-  replicate: options(...SHARED),
+  minimax: plain('resolution', 'ratio', 'referenceAudioUrls', 'aigcWatermark', 'promptOptimizer', 'fastPretreatment'),
+  replicate: plain(...SHARED),
   runway: {
     members: {
       ...all('value', 'outputFormat', 'ratio', 'duration'),
       contentModeration: plain('publicFigureThreshold'),
     },
   },
-  togetherai: options('steps', 'guidance', 'negativePrompt', 'disableSafetyChecker'),
-  tripo: options(
+  togetherai: plain('steps', 'guidance', 'negativePrompt', 'disableSafetyChecker'),
+  tripo: plain(
     ...['imageSeed', 'modelSeed', 'textureSeed', 'textureQuality', 'geometryQuality', 'textureAlignment'],
     ...['autoSize', 'style', 'orientation', 'quad', 'compress', 'smartLowPoly', 'generateParts', 'exportUv'],
     'enableImageAutofix',
   ),
-  xai: options('mode', 'resolution', 'aspectRatio', 'outputFormat', 'syncMode', 'quality', 'user'),
+  xai: plain('mode', 'resolution', 'aspectRatio', 'outputFormat', 'syncMode', 'quality', 'user'),
 }
 
 export const EXTRAS: ObjectShape = { members: KINDS, only_objects: true }

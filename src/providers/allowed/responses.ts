@@ -81,21 +81,8 @@ const item: ObjectShape = {
     ...['program_output', 'agent_message'],
   ],
   members: {
-    ...all(
-      'value',
-      'type',
-      'id',
-      'role',
-      'status',
-      'phase',
-      'end_turn',
-      'name',
-      'namespace',
-      'call_id',
-      'async',
-      'input',
-    ),
-    ...all('value', 'encrypted_content', 'execution', 'code', 'fingerprint', 'result', 'reason', 'error'),
+    ...all('value', 'type', 'id', 'role', 'status', 'phase', 'end_turn', 'name', 'namespace', 'call_id', 'async'),
+    ...all('value', 'input', 'encrypted_content', 'execution', 'code', 'fingerprint', 'result', 'reason', 'error'),
     ...all('value', 'server_label', 'approval_request_id', 'approve', 'max_output_length'),
     ...all('data', 'arguments', 'operation', 'annotations'),
     /** Sent by Codex 0.169.0: sender and recipient of a message, and its metadata. */
