@@ -3,6 +3,7 @@ import { NAMED_FAMILIES } from '../config/schema/model-names.ts'
 import type { Quirks } from '../config/schema/quirks.ts'
 import type { ProviderConfig, Timeouts } from '../config/schema/schema.ts'
 import type { Clock } from '../kit/clock.ts'
+import type { JsonRecord } from '../kit/json.ts'
 import type { Log } from '../kit/log.ts'
 import type { EndpointFamily } from '../spec/endpoint-family.ts'
 import type { Media } from './media.ts'
@@ -24,6 +25,15 @@ export type ProviderSettings = {
   chat_models: { include: string[]; exclude: string[]; others?: EndpointFamily[] }
   /** The provider's names of the input types; undefined: it has no such field. */
   input_types?: InputTypeNames
+}
+
+/** A body by the operator's rules: without fields that have no value or are dropped, and with the provider's names. */
+export function withFieldRules(
+  body: JsonRecord,
+  { drop = [], rename = {} }: { drop?: readonly string[]; rename?: Record<string, string> },
+): JsonRecord {
+  const sent = Object.entries(body).filter(([name, value]) => value !== undefined && !drop.includes(name))
+  return Object.fromEntries(sent.map(([name, value]) => [rename[name] ?? name, value]))
 }
 
 type Environment = Record<string, string | undefined>

@@ -6,12 +6,12 @@ import { type Faults, holdsError } from '../../protocols/shared/upstream.ts'
 import type { Transcript, TranscriptSegment, TranscriptUsage } from '../../spec/audio-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { SpeechPart, SpeechProvider, TranscriptionCall, TranscriptionProvider, TranscriptPart } from '../audio.ts'
+import { type ProviderSettings, withFieldRules } from '../settings.ts'
 import type { PostParts } from '../upstream/post-json.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import { countOf } from './image-response.ts'
 
-type AudioParts = PostParts
 type Upstream = ReturnType<typeof createUpstream>
 
 /**
@@ -26,13 +26,13 @@ const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
 const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024
 
 export const audioMembers = (
-  parts: AudioParts,
+  parts: PostParts,
 ): { speech: SpeechProvider; transcription: Required<TranscriptionProvider> } => ({
   speech: createSpeech(parts),
   transcription: createTranscription(parts),
 })
 
-function createSpeech(parts: AudioParts): SpeechProvider {
+function createSpeech(parts: PostParts): SpeechProvider {
   const upstream = createUpstream(parts)
   const { fields } = parts.settings
   return {
@@ -40,7 +40,7 @@ function createSpeech(parts: AudioParts): SpeechProvider {
       const { model, request } = call
       const name = model.toLowerCase()
       const asksForEvents = REPORTS_IN_EVENTS.some((glob) => matchesGlob(glob, name))
-      const body = withRules({ ...request, model, ...(asksForEvents ? { stream_format: 'sse' } : {}) }, fields)
+      const body = withFieldRules({ ...request, model, ...(asksForEvents ? { stream_format: 'sse' } : {}) }, fields)
       const asked = {
         path: '/audio/speech',
         body: JSON.stringify(body),
@@ -119,7 +119,7 @@ async function* readSpeechEvents(response: UpstreamResponse, faults: Faults): As
   }
 }
 
-function createTranscription(parts: AudioParts): Required<TranscriptionProvider> {
+function createTranscription(parts: PostParts): Required<TranscriptionProvider> {
   const upstream = createUpstream(parts)
   const { fields } = parts.settings
 
@@ -179,16 +179,13 @@ function createTranscription(parts: AudioParts): Required<TranscriptionProvider>
   }
 }
 
-type FieldRules = { drop: string[]; rename: Record<string, string> }
-
-function withRules(body: JsonRecord, { drop, rename }: FieldRules): JsonRecord {
-  const sent = Object.entries(body).filter(([name, value]) => value !== undefined && !drop.includes(name))
-  return Object.fromEntries(sent.map(([name, value]) => [rename[name] ?? name, value]))
-}
-
 /** Lists are repeated fields whose names end with `[]`, as OpenAI's clients send them; objects are JSON. */
-function formFields({ model, request }: TranscriptionCall, stream: boolean, rules: FieldRules): [string, string][] {
-  const body = withRules(
+function formFields(
+  { model, request }: TranscriptionCall,
+  stream: boolean,
+  rules: ProviderSettings['fields'],
+): [string, string][] {
+  const body = withFieldRules(
     { ...request, model, response_format: sentFormat(request.response_format), ...(stream ? { stream: true } : {}) },
     rules,
   )

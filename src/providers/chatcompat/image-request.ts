@@ -1,12 +1,13 @@
 /** Encodes an image order for an OpenAI-shaped provider: which fields a model knows, as rows of data; JSON or a form. */
 import type { Quirks } from '../../config/schema/quirks.ts'
-import { formName } from '../../kit/form-name.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import type { JsonRecord } from '../../kit/json.ts'
 import type { ImageOrder } from '../../spec/image-request.ts'
 import type { Bytes } from '../orders/order-client.ts'
-import { withExtras, withoutEmpty } from '../orders/order-fields.ts'
+import { withExtras } from '../orders/order-fields.ts'
 import { unsupportedField } from '../orders/order-messages.ts'
+import { withFieldRules } from '../settings.ts'
+import { formOf } from './form.ts'
 
 type ImageFormat = NonNullable<Quirks['image_response_format']>
 
@@ -108,30 +109,20 @@ export function imageBody({ model, request, rules, partial_images, fields, upstr
     'chatcompat',
     DECIDED,
   )
-  const dropped = [...fields.drop, ...rules.drops]
-  const sent = Object.entries(body).filter(([name]) => !dropped.includes(name))
-  return Object.fromEntries(sent.map(([name, value]) => [fields.rename[name] ?? name, value]))
+  return withFieldRules(body, { drop: [...fields.drop, ...rules.drops], rename: fields.rename })
 }
 
 const formatOf = ({ response_format }: ImageModelRules) => (response_format === 'none' ? {} : { response_format })
 
 export type Picture = { field: 'image' | 'mask'; bytes: Uint8Array; content_type: string }
 
-/** A form (RFC 7578): several images are a list, as the official clients encode one. */
+/** Several images are a list, as the official clients encode one. */
 export function imageForm(body: JsonRecord, pictures: Picture[], boundary: string): Bytes {
-  const head = (name: string, more = '') =>
-    `--${boundary}\r\ncontent-disposition: form-data; name="${formName(name)}"${more}\r\n`
-  const parts = Object.entries(withoutEmpty(body)).map(([name, value]) =>
-    Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
-  )
   const isList = pictures.filter(({ field }) => field === 'image').length > 1
-  for (const [index, { field, bytes, content_type }] of pictures.entries()) {
-    const name = field === 'image' && isList ? 'image[]' : field
-    const kind = content_type.replace('image/', '') // some read only the extension of the name
-    const more = `; filename="${field}-${index}.${kind}"`
-    parts.push(Buffer.from(`${head(name, more)}content-type: ${content_type}\r\n\r\n`))
-    parts.push(Buffer.from(bytes), Buffer.from('\r\n'))
-  }
-  const bytes = new Uint8Array(Buffer.concat([...parts, Buffer.from(`--${boundary}--\r\n`)]))
-  return { bytes, content_type: `multipart/form-data; boundary=${boundary}` }
+  const files = pictures.map(({ field, ...file }, index) => ({
+    ...file,
+    name: field === 'image' && isList ? 'image[]' : field,
+    filename: `${field}-${index}.${file.content_type.replace('image/', '')}`, // some read only its extension
+  }))
+  return formOf(body, files, boundary)
 }

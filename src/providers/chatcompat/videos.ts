@@ -1,5 +1,4 @@
 /** Kind `chatcompat-video`: an upstream with OpenAI's video API, such as another Gatehouse or New API. */
-import { formName } from '../../kit/form-name.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
@@ -16,8 +15,9 @@ import {
 } from '../orders/order-fields.ts'
 import { hasNoList, type ListedOrder, listSince, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
 import type { Provider, VideoCall } from '../provider.ts'
-import type { AdapterParts } from '../settings.ts'
+import { type AdapterParts, withFieldRules } from '../settings.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
+import { formOf } from './form.ts'
 import { orderIdIn, readVideo } from './video-response.ts'
 
 /** What an operator may choose; the first is the default. */
@@ -43,7 +43,7 @@ export function createChatcompatVideo(parts: AdapterParts): Provider {
   const origin = new URL(client.base_url).origin
 
   async function bodyOf(call: VideoCall, signal: AbortSignal) {
-    const body = applyFieldRules(write(call, parts, choices), config.fields ?? {})
+    const body = withFieldRules(write(call, parts, choices), config.fields ?? {})
     if (choices.body === 'json') return body
     const { image } = call.request
     return multipart(body, image === undefined ? undefined : await fileOf(image, parts, signal), call.task_id)
@@ -188,14 +188,6 @@ function metadataOf({ metadata = {} }: VideoOrder): JsonRecord | undefined {
   return Object.keys(rest).length > 0 ? rest : undefined
 }
 
-function applyFieldRules(
-  body: JsonRecord,
-  { drop = [], rename = {} }: { drop?: string[]; rename?: Record<string, string> },
-) {
-  const sent = Object.entries(body).filter(([name]) => !drop.includes(name))
-  return Object.fromEntries(sent.map(([name, value]) => [rename[name] ?? name, value]))
-}
-
 type File = { bytes: Uint8Array; content_type: string }
 
 /** Reads the bytes of an image before anything is ordered, so that a failure leaves no order in doubt. */
@@ -213,22 +205,11 @@ async function fileOf(value: string, parts: AdapterParts, signal: AbortSignal): 
   })
 }
 
-/** A form with the same bytes for the same order: some upstreams compare the bodies of one key (RFC 7578). */
+/** A form with the same bytes for the same order: some upstreams compare the bodies of one key. */
 function multipart(body: JsonRecord, file: File | undefined, task_id: string) {
-  const boundary = `gatehouse-${task_id}`
-  const head = (name: string, more = '') =>
-    `--${boundary}\r\ncontent-disposition: form-data; name="${formName(name)}"${more}\r\n`
-  const parts = Object.entries(withoutEmpty(body)).map(([name, value]) =>
-    Buffer.from(`${head(name)}\r\n${typeof value === 'string' ? value : JSON.stringify(value)}\r\n`),
-  )
-  if (file) {
-    const kind = /^image\/(\w+)/.exec(file.content_type)?.[1] ?? 'png' // some read only the extension of the name
-    const more = `; filename="image.${kind}"`
-    parts.push(Buffer.from(`${head('input_reference', more)}content-type: ${file.content_type}\r\n\r\n`))
-    parts.push(Buffer.from(file.bytes), Buffer.from('\r\n'))
-  }
-  const bytes = new Uint8Array(Buffer.concat([...parts, Buffer.from(`--${boundary}--\r\n`)]))
-  return { bytes, content_type: `multipart/form-data; boundary=${boundary}` }
+  const kind = /^image\/(\w+)/.exec(file?.content_type ?? '')?.[1] ?? 'png' // some read only the extension of the name
+  const files = file ? [{ ...file, name: 'input_reference', filename: `image.${kind}` }] : []
+  return formOf(body, files, `gatehouse-${task_id}`)
 }
 
 const codeIn = (payload: unknown): string => {

@@ -2,7 +2,7 @@
 import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { holdsError } from '../../protocols/shared/upstream.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { ProviderSettings } from '../settings.ts'
+import { type ProviderSettings, withFieldRules } from '../settings.ts'
 import { createUpstream, type UpstreamParts } from './upstream.ts'
 
 export type PostParts = UpstreamParts & { settings: Pick<ProviderSettings, 'fields'> }
@@ -22,19 +22,11 @@ export function createPost(parts: PostParts): Post {
   const { fields } = parts.settings
   const upstream = createUpstream(parts)
 
-  /** Applies the operator's field rules, as for chat. */
-  function encode(body: JsonRecord): string {
-    const out: JsonRecord = {}
-    for (const [name, value] of Object.entries(body)) {
-      if (value !== undefined && !fields.drop.includes(name)) out[fields.rename[name] ?? name] = value
-    }
-    return JSON.stringify(out)
-  }
-
   return {
     notUnderstood: (what) => upstream.notUnderstood(`answered with ${what}`),
     async send({ path, model, body, request_id, signal }) {
-      const response = await upstream.request({ path, body: encode(body), call: { request_id, model } }, signal)
+      const sent = { path, body: JSON.stringify(withFieldRules(body, fields)), call: { request_id, model } }
+      const response = await upstream.request(sent, signal)
       const payload = parseJson(await response.text(MAX_RESPONSE_BYTES))
       if (isRecord(payload) && holdsError(payload)) throw upstream.faultsOf(model, response).inAnswer(payload)
       if (typeof payload === 'object' && payload !== null) return payload
