@@ -1,11 +1,7 @@
 /** Writes every command for the manual, from its help: actions with their meaning, options by name, since how-to guides and `--help` explain them. */
 import { join } from 'node:path'
-import { STORE_OPTIONS_HELP } from '../../src/cli/accounts.ts'
-import { API_OPTIONS_HELP } from '../../src/cli/admin-api.ts'
 
 const MAIN = join(import.meta.dir, '../../src/main.ts')
-
-export const SHARED_OPTIONS = `${API_OPTIONS_HELP}\n${STORE_OPTIONS_HELP}`
 
 export async function commandHelps(): Promise<{ name: string; help: string }[]> {
   const overview = await help([])

@@ -1,10 +1,12 @@
 /** The generated pages of the manual's reference: each is a list of facts that the code has. */
+
+import { OPTIONS_HELP } from '../../src/cli/accounts.ts'
 import { ENVIRONMENT_VARIABLES } from '../../src/config/load/environment.ts'
 import { KINDS, type KindRow } from '../../src/config/schema/provider-kinds.ts'
 import { METRIC_GROUPS } from '../../src/observe/metrics/metric-table.ts'
 import type { MetricDefinition } from '../../src/observe/metrics/metrics.ts'
 import { ERRORS, type ErrorCode, shouldRetry } from '../../src/spec/error.ts'
-import { commandHelps, SHARED_OPTIONS } from './commands.ts'
+import { commandHelps } from './commands.ts'
 import { orderLines } from './orders.ts'
 import { apiPaths } from './paths.ts'
 import { kindRows, presetRows } from './providers.ts'
@@ -26,7 +28,7 @@ export async function referencePages(): Promise<Page[]> {
       'command-line',
       'Commands',
       'Every command of `gatehouse`, its actions and options, which `--help` explains with examples.',
-      `*shared* are these options, *local* the last three. With \`--url\` a command works on a running gateway, else on the store, whose changes a running gateway applies within a second.\n\n\`\`\`text\n${SHARED_OPTIONS}\n\`\`\``,
+      `*shared* are these options, *local* the last three. With \`--url\` a command works on a running gateway, else on the store, whose changes a running gateway applies within a second.\n\n\`\`\`text\n${OPTIONS_HELP}\n\`\`\``,
       ...(await commandHelps()).map(({ name, help }) => `## ${code(name)}\n\n\`\`\`text\n${help}\n\`\`\``),
     ),
     page(

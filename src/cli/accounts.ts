@@ -13,13 +13,13 @@ import type { AuditOrigin } from '../spec/audit.ts'
 import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
-import { type AdminApi, API_FLAGS, connectedApi, createAdminApi } from './admin-api.ts'
+import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, createAdminApi } from './admin-api.ts'
 import { type Arguments, configFlags, type FlagTable, readAction, readCommand, UsageError } from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
 import { patternWarnings } from './pattern-warnings.ts'
 import { type AccountProjects, type AccountTokens, remoteProjects, remoteTokens } from './remote-accounts.ts'
 import { storeToRead, storeToWrite } from './store-location.ts'
-import type { Terminal } from './terminal.ts'
+import { json, type Terminal } from './terminal.ts'
 
 export type Work = {
   given: Arguments
@@ -36,22 +36,33 @@ export type Work = {
 }
 export type StoreWork = Work & { store: Store }
 
+/** What an action prints: `data` with --json, else `text`. */
+type Outcome = {
+  data: object
+  text(): string | Promise<string>
+  /** In place of `text` with --quiet, where the command has it. */
+  quiet?: string
+  /** The exit code, where it is not 0. */
+  code?: number
+}
+
 export type Action = {
-  flags: FlagTable
-  positionals: string[]
+  flags?: FlagTable
+  positionals?: string[]
   /** A new record: it may need a new store. */
   creates?: true
   /** It has defaults from the configuration. */
   has_defaults?: true
   /** Absent: it works on a running gateway and on the store. */
   only_on?: 'gateway' | 'store'
-  run(work: Work): Promise<number>
+  /** The exit code of an action that prints by itself. */
+  run(work: Work): Promise<Outcome | number>
 }
 
-type Command = { command: string; help: string; actions: Record<string, Action> }
-
 /** An action that works on the store, whether or not a gateway is named. */
-export const storeAction = (action: Omit<Action, 'run'> & { run(work: StoreWork): Promise<number> }): Action => ({
+export const storeAction = (
+  action: Omit<Action, 'run'> & { run(work: StoreWork): ReturnType<Action['run']> },
+): Action => ({
   ...action,
   only_on: 'store',
   run: (work) => action.run(work as StoreWork),
@@ -62,21 +73,22 @@ export const STORE_OPTIONS_HELP = `\
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
   --json                  print one line of JSON`
 
-export async function runAction(
-  { command, help, actions }: Command,
-  args: string[],
-  terminal: Terminal,
-): Promise<number> {
-  const read = readAction(command, args, { names: Object.keys(actions), help, terminal })
-  const action = read && actions[read.name]
-  if (!action) return 0
-  const { name, args: rest } = read
-  const { flags, positionals } = action
+/** Of a command that works on a running gateway and on the store. */
+export const OPTIONS_HELP = `${API_OPTIONS_HELP}\n${STORE_OPTIONS_HELP}`
+
+/** A command that its first argument divides into actions. */
+export function commandOf(command: string, help: string, actions: Record<string, Action>) {
   const isRemote = Object.values(actions).some(({ only_on }) => only_on !== 'store')
-  const all = { ...flags, ...(isRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
-  const given = readCommand({ help, terminal, command: `${command} ${name}`, args: rest, flags: all, positionals })
-  if (!given) return 0
-  return runWork(`${command} ${name}`, action, { given, terminal })
+  return async (args: string[], terminal: Terminal): Promise<number> => {
+    const read = readAction(command, args, { names: Object.keys(actions), help, terminal })
+    const action = read && actions[read.name]
+    if (!action) return 0
+    const { name, args: rest } = read
+    const { positionals = [] } = action
+    const flags = { ...action.flags, ...(isRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
+    const given = readCommand({ help, terminal, command: `${command} ${name}`, args: rest, flags, positionals })
+    return given ? runWork(`${command} ${name}`, action, { given, terminal }) : 0
+  }
 }
 
 /** Runs it on the gateway that is named, else on the store. */
@@ -88,7 +100,7 @@ export async function runWork(
   const api = action.only_on === 'store' ? undefined : connectedApi(given, terminal)
   if (api) {
     const remote = { tokens: remoteTokens(api), projects: remoteProjects(api), store: undefined, config: undefined }
-    return action.run({ given, terminal, api, ...remote, by: commandLineActor() })
+    return perform(action, { given, terminal, api, ...remote, by: commandLineActor() })
   }
   if (action.only_on !== 'gateway') return runOnStore(action, { given, terminal })
   const message = 'needs a running gateway: --url <address>, and its admin token in GATEHOUSE_ADMIN_TOKEN'
@@ -116,13 +128,38 @@ async function runOnStore(
     const defaults = config?.tokens ?? { models: ['*'] }
     const projects = createProjects({ store: store.projects, clock })
     const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
-    return await action.run({ given, terminal, config, store, api, tokens, projects, by })
+    return await perform(action, { given, terminal, config, store, api, tokens, projects, by })
   } finally {
     await admin.close()
     await store.close()
     log.flush()
   }
 }
+
+/** Runs an action and prints its outcome. */
+async function perform({ run }: Pick<Action, 'run'>, work: Work): Promise<number> {
+  const outcome = await run(work)
+  if (typeof outcome === 'number') return outcome
+  const { given, terminal } = work
+  const { data, text, quiet, code = 0 } = outcome
+  if (given.has('json')) terminal.out(json(data))
+  else terminal.out(quiet !== undefined && given.has('quiet') ? quiet : await text())
+  return code
+}
+
+/** Only the secret goes to standard output, so that a script can read it; the explanation goes to standard error. */
+export const secretOutcome = (
+  data: object,
+  secret: string,
+  { note, terminal }: { note: string; terminal: Terminal },
+) => ({
+  data,
+  text() {
+    terminal.err(note)
+    return `${secret}\n`
+  },
+  quiet: `${secret}\n`,
+})
 
 /** Of patterns that match no model; also printed, unless the output is for a program. */
 export async function warnOfPatterns(models: string[] | undefined, work: Work): Promise<string[]> {

@@ -4,13 +4,12 @@ import { createAdminSessions } from '../../admin/access/sessions.ts'
 import type { Config } from '../../config/config.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
-import { ADMIN_ROLES, type AdminRole } from '../../spec/admin.ts'
-import { runAction, STORE_OPTIONS_HELP, type StoreWork, storeAction } from '../accounts.ts'
+import { ADMIN_ROLES, type AdminRole, type AdminToken } from '../../spec/admin.ts'
+import { commandOf, STORE_OPTIONS_HELP, type StoreWork, secretOutcome, storeAction } from '../accounts.ts'
 import { commandLineActor } from '../actor.ts'
 import { UsageError } from '../arguments.ts'
 import { readExpiry } from '../expiry.ts'
 import { headedTable, timeText } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse admin <login | create | list | revoke> [options]
 
@@ -37,26 +36,21 @@ Examples:
   gatehouse admin create --name dashboard --role viewer
 `
 
-const ACTIONS = {
+export const run = commandOf('admin', HELP, {
   login: storeAction({
     flags: { url: 'text', quiet: 'switch' },
-    positionals: [],
     creates: true,
     has_defaults: true,
     run: login,
   }),
   create: storeAction({
     flags: { name: 'text', role: 'text', project: 'text', expires: 'text', quiet: 'switch' },
-    positionals: [],
     creates: true,
     run: create,
   }),
-  list: storeAction({ flags: {}, positionals: [], run: list }),
+  list: storeAction({ run: list }),
   revoke: storeAction({ flags: { quiet: 'switch' }, positionals: ['the id of an admin token'], run: revoke }),
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'admin', help: HELP, actions: ACTIONS }, args, terminal)
+})
 
 const clock = systemClock
 const quietLog = () => createLog({ clock, level: 'error', pretty: false, write: () => {} })
@@ -71,7 +65,7 @@ const accountsOf = ({ store }: StoreWork) =>
     log: quietLog(),
   })
 
-async function login({ given, store, config, terminal }: StoreWork): Promise<number> {
+async function login({ given, store, config, terminal }: StoreWork) {
   const url = given.text('url') ?? (terminal.environment.GATEHOUSE_URL || adminUrl(config))
   if (url === undefined || !/^https?:\/\/[^\s/]/.test(url)) {
     throw new UsageError('admin login', 'needs the address of the gateway, as in --url https://gateway.example.com')
@@ -86,13 +80,8 @@ async function login({ given, store, config, terminal }: StoreWork): Promise<num
   })
   const { secret } = await sessions.createLink(commandLineActor())
   const link = `${url.replace(/\/+$/, '')}/console#${secret}`
-  if (given.has('json')) terminal.out(json({ link, expires_in_seconds: 900 }))
-  else {
-    if (!given.has('quiet'))
-      terminal.err('Open this link in a browser within 15 minutes; it works once, and leads to the console:\n')
-    terminal.out(`${link}\n`)
-  }
-  return 0
+  const note = 'Open this link in a browser within 15 minutes; it works once, and leads to the console:\n'
+  return secretOutcome({ link, expires_in_seconds: 900 }, link, { note, terminal })
 }
 
 /** Of the admin API's own listener, where it has one. */
@@ -105,7 +94,7 @@ function adminUrl(config: Config | undefined): string | undefined {
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${admin.port ?? server.port}`
 }
 
-async function create(work: StoreWork): Promise<number> {
+async function create(work: StoreWork) {
   const { given, projects, terminal } = work
   const [name, which] = [given.text('name')?.trim(), given.text('project')]
   if (!name) throw new UsageError('admin create', 'needs a name, as in --name dashboard')
@@ -115,14 +104,8 @@ async function create(work: StoreWork): Promise<number> {
   if (typeof expires_at === 'string') throw new UsageError('admin create', `--expires: ${expires_at}`)
   const project_id = which === undefined ? null : (await projects.choose(which)).project_id
   const { token, secret } = await accountsOf(work).issue({ name, role, project_id, expires_at }, commandLineActor())
-  if (given.has('json')) terminal.out(json({ admin_token: token, secret }))
-  else {
-    if (!given.has('quiet')) {
-      terminal.err(`Admin token ${token.admin_token_id} (${name}, ${role}) is created. Its secret, shown this once:\n`)
-    }
-    terminal.out(`${secret}\n`)
-  }
-  return 0
+  const note = `Admin token ${token.admin_token_id} (${name}, ${role}) is created. Its secret, shown this once:\n`
+  return secretOutcome({ admin_token: token, secret }, secret, { note, terminal })
 }
 
 function roleOf(text: string | undefined): AdminRole {
@@ -133,18 +116,16 @@ function roleOf(text: string | undefined): AdminRole {
 
 const PAGE = 200
 
-async function list(work: StoreWork): Promise<number> {
-  const { given, terminal } = work
+async function list(work: StoreWork) {
   const accounts = accountsOf(work)
-  const rows = []
+  const rows: AdminToken[] = []
   for (let after: string[] | undefined = []; after; ) {
     const page = await accounts.page({ limit: PAGE, ...(after.length > 0 && { after }) })
     rows.push(...page.rows)
     after = page.next
   }
-  if (given.has('json')) terminal.out(json({ admin_tokens: rows }))
-  else if (rows.length === 0) terminal.out('There are no admin tokens.\n')
-  else {
+  const text = () => {
+    if (rows.length === 0) return 'There are no admin tokens.\n'
     const head = ['ID', 'NAME', 'ROLE', 'PROJECT', 'SECRET', 'STATUS', 'CREATED', 'LAST USED', 'EXPIRES']
     const body = rows.map((row) => [
       row.admin_token_id,
@@ -157,17 +138,15 @@ async function list(work: StoreWork): Promise<number> {
       timeText(row.last_used_at),
       timeText(row.expires_at),
     ])
-    terminal.out(headedTable(head, body, terminal))
+    return headedTable(head, body, work.terminal)
   }
-  return 0
+  return { data: { admin_tokens: rows }, text }
 }
 
-async function revoke(work: StoreWork): Promise<number> {
-  const { given, terminal } = work
-  const [id = ''] = given.positionals
+async function revoke(work: StoreWork) {
+  const [id = ''] = work.given.positionals
   const token = await accountsOf(work).revoke(id, commandLineActor())
   if (!token) throw new Error(`There is no admin token ${JSON.stringify(id)}; see: gatehouse admin list`)
-  if (given.has('json')) terminal.out(json({ admin_token: token }))
-  else if (!given.has('quiet')) terminal.out(`Admin token ${token.admin_token_id} (${token.name}) is revoked.\n`)
-  return 0
+  const text = () => `Admin token ${token.admin_token_id} (${token.name}) is revoked.\n`
+  return { data: { admin_token: token }, text, quiet: '' }
 }

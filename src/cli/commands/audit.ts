@@ -1,10 +1,9 @@
 /** `gatehouse audit`: who changed what, and whether the log was tampered with. */
 import type { AuditRow } from '../../spec/audit.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP, pathWith } from '../admin-api.ts'
+import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
+import { pathWith } from '../admin-api.ts'
 import { type Arguments, UsageError } from '../arguments.ts'
 import { headedTable } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse audit <list | verify> [options]
 
@@ -20,8 +19,7 @@ Commands:
   verify             check that no row was changed, removed or inserted; exits with 1 if one was
 
 Options:
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse audit list --action token.revoke
@@ -31,17 +29,13 @@ Examples:
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 10_000
 
-const ACTIONS: Record<string, Action> = {
+export const run = commandOf('audit', HELP, {
   list: {
     flags: { actor: 'text', action: 'text', object: 'text', project: 'text', limit: 'text' },
-    positionals: [],
     run: list,
   },
-  verify: { flags: {}, positionals: [], run: verify },
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'audit', help: HELP, actions: ACTIONS }, args, terminal)
+  verify: { run: verify },
+})
 
 const filterOf = (given: Arguments) => ({
   actor: given.text('actor'),
@@ -50,16 +44,12 @@ const filterOf = (given: Arguments) => ({
   project_id: given.text('project'),
 })
 
-async function list({ given, api, terminal }: Work): Promise<number> {
+async function list({ given, api, terminal }: Work) {
   const limit = limitOf(given.text('limit'))
   const rows = (await api.some(pathWith('/audit', filterOf(given)), { limit })).rows as AuditRow[]
-  if (given.has('json')) terminal.out(json({ audit: rows }))
-  else if (rows.length === 0) terminal.out('There are no such rows.\n')
-  else {
-    const head = ['TIME', 'ACTOR', 'ACTION', 'OBJECT', 'ADDRESS', 'CHANGE']
-    terminal.out(headedTable(head, rows.map(lineOf), terminal))
-  }
-  return 0
+  const head = ['TIME', 'ACTOR', 'ACTION', 'OBJECT', 'ADDRESS', 'CHANGE']
+  const text = () => headedTable(head, rows.map(lineOf), terminal)
+  return { data: { audit: rows }, text: rows.length === 0 ? () => 'There are no such rows.\n' : text }
 }
 
 const MAX_CHANGE = 100
@@ -77,15 +67,12 @@ function limitOf(text: string | undefined): number {
   throw new UsageError('audit list', `--limit: found ${JSON.stringify(text)}, must be from 1 to ${MAX_LIMIT}`)
 }
 
-async function verify({ given, api, terminal }: Work): Promise<number> {
+async function verify({ api }: Work) {
   const { rows, last_hash, broken } = (await api.call('/audit/verify')).body as AuditCheck
-  if (given.has('json')) terminal.out(json({ rows, last_hash, broken }))
-  else if (broken) {
-    terminal.out(
-      `The audit log is broken at row ${broken.sequence}: ${broken.trouble}. The ${rows} rows before are in order.\n`,
-    )
-  } else terminal.out(`The audit log is in order: ${rows} rows, last hash ${last_hash}.\n`)
-  return broken ? 1 : 0
+  const text = broken
+    ? `The audit log is broken at row ${broken.sequence}: ${broken.trouble}. The ${rows} rows before are in order.\n`
+    : `The audit log is in order: ${rows} rows, last hash ${last_hash}.\n`
+  return { data: { rows, last_hash, broken }, text: () => text, code: broken ? 1 : 0 }
 }
 
 type AuditCheck = { rows: number; last_hash: string; broken: { sequence: number; trouble: string } | null }

@@ -1,12 +1,10 @@
 /** `gatehouse budget`: how budgets stand, and credit for prepaid ones. */
 import { isCredit } from '../../calls/budgets/credit.ts'
 import { MAX_AMOUNT, nanoText, toNano } from '../../spec/price.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP } from '../admin-api.ts'
+import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
 import { type Arguments, UsageError } from '../arguments.ts'
 import { scopeNames } from '../scope-names.ts'
 import { headedTable, timeText } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse budget <list | credit> [options]
 
@@ -22,8 +20,7 @@ Commands:
 
 Options:
   --quiet                 print only the id of the entry
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse budget list
@@ -31,18 +28,15 @@ Examples:
   gatehouse budget credit 20 --token customer --note 'invoice 7'
 `
 
-const ACTIONS: Record<string, Action> = {
-  list: { flags: {}, positionals: [], run: list },
+export const run = commandOf('budget', HELP, {
+  list: { run: list },
   credit: {
     flags: { token: 'text', project: 'text', note: 'text', quiet: 'switch' },
     positionals: ['an amount, as in 20'],
     has_defaults: true,
     run: credit,
   },
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'budget', help: HELP, actions: ACTIONS }, args, terminal)
+})
 
 /** A budget as the admin API shows it. */
 type BudgetRow = {
@@ -56,24 +50,16 @@ type BudgetRow = {
   window_end: number | null
 }
 
-async function list({ given, api, terminal, ...work }: Work): Promise<number> {
+async function list({ api, terminal, ...work }: Work) {
   const budgets = (await api.all('/budgets')) as BudgetRow[]
   const [tokens, projects] = await Promise.all([work.tokens.list(), work.projects.list()])
   const names = scopeNames({ tokens, projects })
-  if (given.has('json')) {
-    terminal.out(json({ budgets: budgets.map(({ scope, ...row }) => ({ ...row, owner: names(scope) })) }))
-  } else if (budgets.length === 0) terminal.out('No call has counted towards a budget yet.\n')
-  else {
-    const head = ['OWNER', 'WINDOW', 'USED', 'CREDIT', 'HELD', 'STARTED', 'ENDS']
-    terminal.out(
-      headedTable(
-        head,
-        budgets.map((budget) => rowOf(budget, names)),
-        terminal,
-      ),
-    )
+  const text = () => {
+    if (budgets.length === 0) return 'No call has counted towards a budget yet.\n'
+    const rows = budgets.map((budget) => rowOf(budget, names))
+    return headedTable(['OWNER', 'WINDOW', 'USED', 'CREDIT', 'HELD', 'STARTED', 'ENDS'], rows, terminal)
   }
-  return 0
+  return { data: { budgets: budgets.map(({ scope, ...row }) => ({ ...row, owner: names(scope) })) }, text }
 }
 
 const rowOf = (row: BudgetRow, names: (scope_key: string) => string): string[] => {
@@ -99,7 +85,7 @@ function readCredit(given: Arguments): { amount: number; of: 'token' | 'project'
   throw new UsageError(command, 'needs either --token or --project')
 }
 
-async function credit({ given, api, tokens, projects, terminal }: Work): Promise<number> {
+async function credit({ given, api, tokens, projects, terminal }: Work) {
   const { amount, of, which } = readCredit(given)
   const owner = of === 'token' ? await tokens.choose(which) : await projects.choose(which)
   const id = 'token_id' in owner ? { token_id: owner.token_id } : { project_id: owner.project_id }
@@ -112,14 +98,10 @@ async function credit({ given, api, tokens, projects, terminal }: Work): Promise
     : [
         `${owner.name} has no budget that never starts again, so its credit has no effect; set one with --budget 0/total`,
       ]
-  if (given.has('json')) terminal.out(json({ entry_id, amount, currency, ...(isUsed ? {} : { warnings }) }))
-  else {
-    for (const text of warnings) terminal.err(`warning: ${text}\n`)
-    terminal.out(
-      given.has('quiet')
-        ? `${entry_id}\n`
-        : `${owner.name} has ${nanoText(toNano(amount))} ${currency} more credit (${entry_id}).\n`,
-    )
+  if (!given.has('json')) for (const text of warnings) terminal.err(`warning: ${text}\n`)
+  return {
+    data: { entry_id, amount, currency, ...(isUsed ? {} : { warnings }) },
+    text: () => `${owner.name} has ${nanoText(toNano(amount))} ${currency} more credit (${entry_id}).\n`,
+    quiet: `${entry_id}\n`,
   }
-  return 0
 }

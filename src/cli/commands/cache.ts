@@ -1,7 +1,5 @@
 /** `gatehouse cache`: purges the response cache. */
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP } from '../admin-api.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
 
 const HELP = `Usage: gatehouse cache <purge> [options]
 
@@ -13,29 +11,22 @@ Commands:
       --project <id>         only the responses to this project
 
 Options:
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse cache purge
   gatehouse cache purge --model acme/large
 `
 
-const ACTIONS: Record<string, Action> = {
-  purge: { flags: { model: 'text', project: 'text' }, positionals: [], run: purge },
-}
+export const run = commandOf('cache', HELP, {
+  purge: { flags: { model: 'text', project: 'text' }, run: purge },
+})
 
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'cache', help: HELP, actions: ACTIONS }, args, terminal)
-
-async function purge({ given, api, terminal }: Work): Promise<number> {
+async function purge({ given, api }: Work) {
   const order = { model: given.text('model'), project_id: given.text('project') }
   const { model, project_id, entries } = (await api.call('/cache/purge', { method: 'POST', body: order })).body
-  if (given.has('json')) terminal.out(json({ model, project_id, entries }))
-  else {
-    const name = model ?? project_id
-    const whose = name === null ? 'The response cache' : `The response cache of ${name}`
-    terminal.out(`${whose} is purged${entries === null ? '' : `: ${entries} responses are deleted`}.\n`)
-  }
-  return 0
+  const name = model ?? project_id
+  const whose = name === null ? 'The response cache' : `The response cache of ${name}`
+  const text = () => `${whose} is purged${entries === null ? '' : `: ${entries} responses are deleted`}.\n`
+  return { data: { model, project_id, entries }, text }
 }

@@ -13,9 +13,9 @@ import { contentsKeys, readContents } from '../../observe/requests/contents-log.
 import { viewRequests } from '../../observe/requests/request-view.ts'
 import type { RequestPosition } from '../../store/requests/request-row.ts'
 import type { EndUser, EndUserRest, EndUserRows } from '../../store/tokens/end-user-store.ts'
-import { runAction, STORE_OPTIONS_HELP, type StoreWork, storeAction } from '../accounts.ts'
+import { commandOf, STORE_OPTIONS_HELP, type StoreWork, storeAction } from '../accounts.ts'
 import { configFlags, UsageError } from '../arguments.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { json } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse data <export | erase> --user <name> [options]
 
@@ -41,13 +41,10 @@ Examples:
 
 const FLAGS = { user: 'text', project: 'text' } as const
 const PAGE = 200
-const ACTIONS = {
-  export: storeAction({ flags: FLAGS, positionals: [], run: exportData }),
-  erase: storeAction({ flags: { ...FLAGS, yes: 'switch', pseudonymise: 'switch' }, positionals: [], run: erase }),
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'data', help: HELP, actions: ACTIONS }, args, terminal)
+export const run = commandOf('data', HELP, {
+  export: storeAction({ flags: FLAGS, run: exportData }),
+  erase: storeAction({ flags: { ...FLAGS, yes: 'switch', pseudonymise: 'switch' }, run: erase }),
+})
 
 async function readUser({ given, projects }: StoreWork, action: string): Promise<EndUser> {
   const end_user = endUserName(given.text('user') ?? '')

@@ -1,9 +1,9 @@
 /** `gatehouse file`: lists, shows and deletes files of clients, whether or not a gateway is running. */
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP, pathWith, readLimit } from '../admin-api.ts'
-import { json, type Terminal, timeOf } from '../terminal.ts'
+import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
+import { pathWith, readLimit } from '../admin-api.ts'
+import { timeOf } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse file <list | show | delete> [options]
 
@@ -18,8 +18,7 @@ Commands:
   delete <file_id>       delete a file with its content: requests and batches that name it fail from then on
 
 Options:
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse file list --purpose batch --token laptop
@@ -28,16 +27,13 @@ Examples:
 
 const WHICH = 'a file: its file_id, as gatehouse file list shows it'
 
-const ACTIONS: Record<string, Action> = {
-  list: { flags: { purpose: 'text', token: 'text', limit: 'text' }, positionals: [], run: list },
-  show: { flags: {}, positionals: [WHICH], run: show },
-  delete: { flags: {}, positionals: [WHICH], run: remove },
-}
+export const run = commandOf('file', HELP, {
+  list: { flags: { purpose: 'text', token: 'text', limit: 'text' }, run: list },
+  show: { positionals: [WHICH], run: show },
+  delete: { positionals: [WHICH], run: remove },
+})
 
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'file', help: HELP, actions: ACTIONS }, args, terminal)
-
-async function list({ given, api, tokens, terminal }: Work): Promise<number> {
+async function list({ given, api, tokens }: Work) {
   const which = given.text('token')
   const path = pathWith('/files', {
     purpose: given.text('purpose'),
@@ -45,10 +41,10 @@ async function list({ given, api, tokens, terminal }: Work): Promise<number> {
   })
   const page = await api.some(path, { limit: readLimit('file list', given.text('limit')), after: undefined })
   const files = page.rows as AdminFile[]
-  if (given.has('json')) terminal.out(json({ files, has_more: page.next !== undefined }))
-  else if (files.length === 0) terminal.out('There are no such files.\n')
-  else for (const file of files) terminal.out(`${lineOf(file)}\n`)
-  return 0
+  return {
+    data: { files, has_more: page.next !== undefined },
+    text: () => files.map((file) => `${lineOf(file)}\n`).join('') || 'There are no such files.\n',
+  }
 }
 
 type AdminFile = Omit<FileRow, 'output_key'>
@@ -58,21 +54,18 @@ const lineOf = ({ file_id, purpose, bytes, created_at, filename }: AdminFile): s
 
 const pathOf = ({ given }: Work) => `/files/${encodeURIComponent(given.positionals[0] ?? '')}`
 
-async function show(work: Work): Promise<number> {
-  const { given, api, terminal } = work
-  const file = (await api.call(pathOf(work))).body as AdminFile
-  if (given.has('json')) terminal.out(json({ file }))
-  else {
-    const { token_id, content_type, expires_at } = file
-    const expires = expires_at === null ? 'kept until it is deleted' : `expires ${timeOf(expires_at)}`
-    terminal.out(`${lineOf(file)}\n  token ${token_id}, ${content_type}, ${expires}\n`)
-  }
-  return 0
+async function show(work: Work) {
+  const file = (await work.api.call(pathOf(work))).body as AdminFile
+  return { data: { file }, text: () => textOf(file) }
 }
 
-async function remove(work: Work): Promise<number> {
-  const { given, api, terminal } = work
-  const { file_id } = (await api.call(pathOf(work), { method: 'DELETE' })).body as AdminFile
-  terminal.out(given.has('json') ? json({ file_id, deleted: true }) : `The file ${file_id} is deleted.\n`)
-  return 0
+function textOf(file: AdminFile): string {
+  const { token_id, content_type, expires_at } = file
+  const expires = expires_at === null ? 'kept until it is deleted' : `expires ${timeOf(expires_at)}`
+  return `${lineOf(file)}\n  token ${token_id}, ${content_type}, ${expires}\n`
+}
+
+async function remove(work: Work) {
+  const { file_id } = (await work.api.call(pathOf(work), { method: 'DELETE' })).body as AdminFile
+  return { data: { file_id, deleted: true }, text: () => `The file ${file_id} is deleted.\n` }
 }

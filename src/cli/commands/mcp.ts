@@ -1,8 +1,7 @@
 /** `gatehouse mcp`: lists the tools of MCP servers and approves them as they are now; lists people and disconnects them. */
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP } from '../admin-api.ts'
+import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
 import { headedTable } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { json } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse mcp <list | approve | people | disconnect> [options]
 
@@ -17,8 +16,7 @@ Commands:
   disconnect <connection>   end the connection of a person, by its id in the list of people
 
 Options:
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse mcp list
@@ -37,33 +35,31 @@ type Tool = {
 
 type Server = { server: string; sandbox: string | null }
 
-const ACTIONS: Record<string, Action> = {
-  list: { flags: {}, positionals: [], run: list },
-  approve: { flags: {}, positionals: ['the name of a server, or server/tool'], run: approve },
-  people: { flags: {}, positionals: [], run: people },
-  disconnect: { flags: {}, positionals: ['the id of a connection'], run: disconnect },
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'mcp', help: HELP, actions: ACTIONS }, args, terminal)
+export const run = commandOf('mcp', HELP, {
+  list: { run: list },
+  approve: { positionals: ['the name of a server, or server/tool'], run: approve },
+  people: { run: people },
+  disconnect: { positionals: ['the id of a connection'], run: disconnect },
+})
 
 const toolsOf = async ({ api }: Work): Promise<Tool[]> => (await api.all('/mcp/tools')) as Tool[]
 
-async function list(work: Work): Promise<number> {
-  const { given, terminal } = work
+async function list(work: Work) {
   const tools = await toolsOf(work)
   const servers = work.store ? [] : ((await work.api.all('/mcp/servers')) as Server[])
   const programs = servers.flatMap(({ server, sandbox }) => (sandbox === null ? [] : [[server, sandbox]]))
-  if (given.has('json')) terminal.out(json({ tools, ...(!work.store && { servers }) }))
-  else if (tools.length === 0) terminal.out('No tool was seen yet: a server is asked when a client first uses /mcp.\n')
-  else {
-    const rows = tools.map(({ server, tool, state, approved_by }) => [server, clean(tool), state, approved_by ?? '-'])
-    terminal.out(headedTable(['SERVER', 'TOOL', 'STATE', 'APPROVED BY'], rows, terminal))
-    for (const tool of tools) terminal.out(differenceOf(tool))
+  const confined = () => `\n${headedTable(['PROGRAM', 'SANDBOX'], programs, work.terminal)}`
+  return {
+    data: { tools, ...(!work.store && { servers }) },
+    text: () => `${textOf(tools, work)}${programs.length > 0 ? confined() : ''}`,
   }
-  if (!given.has('json') && programs.length > 0)
-    terminal.out(`\n${headedTable(['PROGRAM', 'SANDBOX'], programs, terminal)}`)
-  return 0
+}
+
+function textOf(tools: readonly Tool[], { terminal }: Work): string {
+  if (tools.length === 0) return 'No tool was seen yet: a server is asked when a client first uses /mcp.\n'
+  const rows = tools.map(({ server, tool, state, approved_by }) => [server, clean(tool), state, approved_by ?? '-'])
+  const differences = tools.map(differenceOf).join('')
+  return `${headedTable(['SERVER', 'TOOL', 'STATE', 'APPROVED BY'], rows, terminal)}${differences}`
 }
 
 /** What a server sends is shown without control characters, which a terminal would obey. */
@@ -108,24 +104,21 @@ async function approve(work: Work): Promise<number> {
 type Person = Record<'connection_id' | 'server' | 'subject' | 'state', string> &
   Record<'connected_at' | 'last_used_at', number | null>
 
-async function people({ given, terminal, api }: Work): Promise<number> {
+async function people({ terminal, api }: Work) {
   const found = (await api.all('/mcp/people')) as Person[]
   const time = (seconds: number | null) => (seconds === null ? '-' : new Date(seconds * 1000).toISOString())
   const rows = found.map(({ connection_id, server, subject, state, connected_at, last_used_at }) => [
     ...[connection_id, server, clean(subject), state],
     ...[connected_at, last_used_at].map(time),
   ])
-  if (given.has('json')) terminal.out(json({ people: found }))
-  else if (rows.length === 0) terminal.out('Nobody has connected an account.\n')
-  else terminal.out(headedTable(['CONNECTION', 'SERVER', 'SUBJECT', 'STATE', 'SINCE', 'LAST USED'], rows, terminal))
-  return 0
+  const text = () => headedTable(['CONNECTION', 'SERVER', 'SUBJECT', 'STATE', 'SINCE', 'LAST USED'], rows, terminal)
+  return { data: { people: found }, text: rows.length === 0 ? () => 'Nobody has connected an account.\n' : text }
 }
 
-async function disconnect({ given, terminal, api }: Work): Promise<number> {
+async function disconnect({ given, api }: Work) {
   const id = given.positionals[0] ?? ''
   const { body } = await api.call(`/mcp/people/${encodeURIComponent(id)}`, { method: 'DELETE' })
   const { revoked } = body as { revoked: boolean }
   const how = revoked ? 'its tokens are revoked' : 'its tokens are deleted here; they were not revoked'
-  terminal.out(given.has('json') ? json({ revoked }) : `${clean(id)} has ended: ${how}.\n`)
-  return 0
+  return { data: { revoked }, text: () => `${clean(id)} has ended: ${how}.\n` }
 }

@@ -3,11 +3,10 @@ import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { LOG_CONTENTS, type LogContents, type Project } from '../../spec/token.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from '../account-flags.ts'
 import { accountStatus, accountText } from '../account-text.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from '../accounts.ts'
-import { API_OPTIONS_HELP } from '../admin-api.ts'
+import { commandOf, OPTIONS_HELP, type Work, warnOfPatterns } from '../accounts.ts'
 import { UsageError } from '../arguments.ts'
 import { headedTable, table, timeText } from '../table.ts'
-import { bold, json, type Terminal } from '../terminal.ts'
+import { bold } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse project <create | update | list | show | disable | enable | delete> [options]
 
@@ -30,8 +29,7 @@ ${ACCOUNT_FLAGS_HELP}
 
 Options:
   --quiet                 print only the id
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse project create mobile --limit requests_per_minute=600 --budget 50/month
@@ -44,39 +42,36 @@ const QUIET = { quiet: 'switch' } as const
 
 const OWN_FLAGS = { ...ACCOUNT_FLAGS, 'log-contents': 'text', ...QUIET } as const
 
-const ACTIONS: Record<string, Action> = {
+export const run = commandOf('project', HELP, {
   create: { flags: OWN_FLAGS, positionals: ['a name, as in mobile'], creates: true, run: create },
   update: { flags: { name: 'text', ...OWN_FLAGS }, positionals: [WHICH], run: update },
-  list: { flags: {}, positionals: [], run: list },
-  show: { flags: {}, positionals: [WHICH], run: show },
+  list: { run: list },
+  show: { positionals: [WHICH], run: show },
   disable: { flags: QUIET, positionals: [WHICH], run: (work) => setDisabled(work, true) },
   enable: { flags: QUIET, positionals: [WHICH], run: (work) => setDisabled(work, false) },
   delete: { flags: QUIET, positionals: [WHICH], run: remove },
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'project', help: HELP, actions: ACTIONS }, args, terminal)
+})
 
 const referenceOf = ({ given }: Work): string => given.positionals[0] ?? ''
 
-async function create(work: Work): Promise<number> {
+async function create(work: Work) {
   const change = readAccountFlags(work.given, 'project create')
   const warnings = await warnOfPatterns(change.models, work)
   const project = await work.projects.create(
     { name: referenceOf(work), ...changedSettings(change), ...logContentsOf(work, 'project create') },
     work.by,
   )
-  return report(work, { project, done: 'created', warnings })
+  return report(project, 'created', warnings)
 }
 
-async function update(work: Work): Promise<number> {
+async function update(work: Work) {
   const change = readAccountFlags(work.given, 'project update')
   const warnings = await warnOfPatterns(change.models, work)
   const name = work.given.text('name')
   const own = { ...(name !== undefined && { name }), ...logContentsOf(work, 'project update') }
   const changed = (present: Project) => ({ ...changedSettings(change, present), ...own })
   const project = await work.projects.update(referenceOf(work), changed, work.by)
-  return report(work, { project, done: 'updated', warnings })
+  return report(project, 'updated', warnings)
 }
 
 function logContentsOf({ given }: Work, command: string): { log_contents?: LogContents | null } {
@@ -89,31 +84,27 @@ function logContentsOf({ given }: Work, command: string): { log_contents?: LogCo
   throw new UsageError(command, `--log-contents: found ${found}, must be ${LOG_CONTENTS.join(', ')} or default`)
 }
 
-async function setDisabled(work: Work, disabled: boolean): Promise<number> {
+async function setDisabled(work: Work, disabled: boolean) {
   const project = await work.projects.update(referenceOf(work), { disabled }, work.by)
-  return report(work, { project, done: disabled ? 'disabled; its tokens are refused' : 'enabled' })
+  return report(project, disabled ? 'disabled; its tokens are refused' : 'enabled')
 }
 
-async function remove(work: Work): Promise<number> {
+async function remove(work: Work) {
   const project = await work.projects.delete(referenceOf(work), work.by)
   const refused = (await work.tokens.list({ project_id: project.project_id })).filter(({ disabled }) => !disabled)
-  return report(work, { project, done: `deleted; ${tokenCount(refused.length)} refused` })
+  return report(project, `deleted; ${tokenCount(refused.length)} refused`)
 }
 
 const tokenCount = (count: number): string =>
   count === 0 ? 'it had no tokens that would be' : count === 1 ? 'its token is' : `its ${count} tokens are`
 
-type Reported = { project: Project; done: string; warnings?: readonly string[] }
+const report = (project: Project, done: string, warnings: readonly string[] = []) => ({
+  data: { project, ...(warnings.length > 0 ? { warnings } : {}) },
+  text: () => `Project ${project.project_id} (${project.name}) is ${done}.\n`,
+  quiet: `${project.project_id}\n`,
+})
 
-function report({ given, terminal }: Work, { project, done, warnings = [] }: Reported): number {
-  const { project_id, name } = project
-  if (given.has('json')) terminal.out(json({ project, ...(warnings.length > 0 ? { warnings } : {}) }))
-  else if (given.has('quiet')) terminal.out(`${project_id}\n`)
-  else terminal.out(`Project ${project_id} (${name}) is ${done}.\n`)
-  return 0
-}
-
-async function list({ given, projects, tokens, terminal }: Work): Promise<number> {
+async function list({ projects, tokens, terminal }: Work) {
   const now = unixSeconds(systemClock)
   const counts = new Map<string | null, number>()
   for (const { project_id, disabled } of await tokens.list())
@@ -123,9 +114,8 @@ async function list({ given, projects, tokens, terminal }: Work): Promise<number
     status: statusOf(project, now),
     tokens: counts.get(project.project_id) ?? 0,
   }))
-  if (given.has('json')) terminal.out(json({ projects: rows }))
-  else if (rows.length === 0) terminal.out('There are no projects. Make one with: gatehouse project create <name>\n')
-  else {
+  const text = () => {
+    if (rows.length === 0) return 'There are no projects. Make one with: gatehouse project create <name>\n'
     const head = ['ID', 'NAME', 'STATUS', 'TOKENS', 'MODELS', 'FAMILIES', 'CREATED', 'EXPIRES']
     const body = rows.map((row) => [
       row.project_id,
@@ -137,31 +127,29 @@ async function list({ given, projects, tokens, terminal }: Work): Promise<number
       timeText(row.created_at),
       timeText(row.expires_at),
     ])
-    terminal.out(headedTable(head, body, terminal))
+    return headedTable(head, body, terminal)
   }
-  return 0
+  return { data: { projects: rows }, text }
 }
 
 const statusOf = (project: Project, now: number): string => accountStatus(project, { now, off: 'disabled' })
 
-async function show(work: Work): Promise<number> {
-  const { given, projects, tokens, terminal } = work
+async function show(work: Work) {
+  const { projects, tokens, terminal } = work
   const project = await projects.choose(referenceOf(work))
   const owned = await tokens.list({ project_id: project.project_id })
   const now = unixSeconds(systemClock)
   const status = statusOf(project, now)
-  if (given.has('json')) {
-    terminal.out(json({ project: { ...project, status }, tokens: owned }))
-    return 0
+  const text = () => {
+    const head = bold(terminal, `${project.name} (${project.project_id})`)
+    const more = Object.entries({ status, contents: project.log_contents ?? '' })
+    const rows = owned.map(({ token_id, name, ...token }) => [
+      `  ${token_id}`,
+      name,
+      accountStatus(token, { now, off: 'revoked' }),
+    ])
+    const list = rows.length === 0 ? 'It has no tokens.\n' : `Tokens:\n${table(rows)}`
+    return `${head}\n${accountText(project, more)}${list}`
   }
-  terminal.out(`${bold(terminal, `${project.name} (${project.project_id})`)}\n`)
-  terminal.out(
-    accountText(project, [
-      ['status', status],
-      ['contents', project.log_contents ?? ''],
-    ]),
-  )
-  const rows = owned.map((token) => [`  ${token.token_id}`, token.name, accountStatus(token, { now, off: 'revoked' })])
-  terminal.out(rows.length === 0 ? 'It has no tokens.\n' : `Tokens:\n${table(rows)}`)
-  return 0
+  return { data: { project: { ...project, status }, tokens: owned }, text }
 }

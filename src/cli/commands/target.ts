@@ -1,11 +1,10 @@
 /** `gatehouse target`: takes providers, keys and targets out of service and puts them back, tests and resets them. */
 import type { ProviderReport } from '../../providers/ask-provider.ts'
 import type { Override, OverrideState } from '../../store/admin/override-store.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { type AdminApi, API_OPTIONS_HELP, GatewayRefusal } from '../admin-api.ts'
+import { type Action, commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
+import { type AdminApi, GatewayRefusal } from '../admin-api.ts'
 import { UsageError } from '../arguments.ts'
 import { headedTable } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
 import { onlineTable } from './check-online.ts'
 
 const HELP = `Usage: gatehouse target <list | drain | disable | restore | test | reset> <name> [options]
@@ -23,8 +22,7 @@ Commands:
   reset <name>       forget ejections, cooldowns and refused keys, in the process that answers
 
 Options:
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse target drain acme/large
@@ -36,13 +34,12 @@ const NAME = ['the name of a provider, a key or a target']
 
 /** Sets a state on a running gateway or on the store. */
 const setting = (state: OverrideState): Action => ({
-  flags: {},
   positionals: NAME,
   async run(work) {
     const named = namedIn(work)
     const { body } = await work.api.call(pathOf(named), { method: 'PATCH', body: { state } })
     const where = work.store ? ' Gateways on this store that have it see it within a second.' : ''
-    return show(work, body, `${TEXTS[state](named.name)}${where}`)
+    return { data: body, text: () => `${TEXTS[state](named.name)}${where}\n` }
   },
 })
 
@@ -51,22 +48,18 @@ const TEXTS: Record<OverrideState, (name: string) => string> = {
   disabled: (name) => `${name} is disabled: it gets no new calls, and its tasks wait.`,
 }
 
-const ACTIONS: Record<string, Action> = {
-  list: { flags: {}, positionals: [], run: list },
+export const run = commandOf('target', HELP, {
+  list: { run: list },
   drain: setting('drained'),
   disable: setting('disabled'),
-  restore: { flags: {}, positionals: NAME, run: restore },
-  test: { flags: {}, positionals: NAME, only_on: 'gateway', run: test },
-  reset: { flags: {}, positionals: NAME, only_on: 'gateway', run: reset },
-}
+  restore: { positionals: NAME, run: restore },
+  test: { positionals: NAME, only_on: 'gateway', run: test },
+  reset: { positionals: NAME, only_on: 'gateway', run: reset },
+})
 
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'target', help: HELP, actions: ACTIONS }, args, terminal)
-
-type Given = Pick<Work, 'given' | 'terminal'>
 type Named = Pick<Override, 'kind' | 'name'>
 
-function namedIn({ given }: Given): Named {
+function namedIn({ given }: Work): Named {
   const [name = ''] = given.positionals
   return { kind: name.includes('/') ? 'target' : name.includes('#') ? 'key' : 'provider', name }
 }
@@ -74,30 +67,22 @@ function namedIn({ given }: Given): Named {
 const pathOf = ({ kind, name }: Named): string =>
   `/overrides/${kind}/${name.split('/').map(encodeURIComponent).join('/')}`
 
-function show({ given, terminal }: Given, result: unknown, text: string): number {
-  terminal.out(given.has('json') ? json(result) : `${text}\n`)
-  return 0
-}
-
 const nothingSet = ({ name }: Named): Error =>
   new Error(`Nothing is set for ${JSON.stringify(name)}. See: gatehouse target list`)
 
-const restored = ({ name }: Named): string => `${name} is in service, as configured.`
-
-async function restore(work: Work): Promise<number> {
+async function restore(work: Work) {
   const named = namedIn(work)
   await work.api.call(pathOf(named)).catch((error: unknown) => {
     throw error instanceof GatewayRefusal && error.status === 404 ? nothingSet(named) : error
   })
   const { body } = await work.api.call(pathOf(named), { method: 'PATCH', body: { state: null } })
-  return show(work, body, restored(named))
+  return { data: body, text: () => `${named.name} is in service, as configured.\n` }
 }
 
-async function list({ given, terminal, api }: Work): Promise<number> {
+async function list({ terminal, api }: Work) {
   const overrides = (await api.all('/overrides')) as Override[]
-  if (given.has('json')) terminal.out(json({ overrides }))
-  else if (overrides.length === 0) terminal.out('Everything is in service, as configured.\n')
-  else {
+  const text = () => {
+    if (overrides.length === 0) return 'Everything is in service, as configured.\n'
     const rows = overrides.map(({ kind, name, state, weight, set_by, set_at }) => [
       kind,
       name,
@@ -106,9 +91,9 @@ async function list({ given, terminal, api }: Work): Promise<number> {
       set_by,
       new Date(set_at * 1000).toISOString().slice(0, 19),
     ])
-    terminal.out(headedTable(['KIND', 'NAME', 'STATE', 'WEIGHT', 'BY', 'SINCE'], rows, terminal))
+    return headedTable(['KIND', 'NAME', 'STATE', 'WEIGHT', 'BY', 'SINCE'], rows, terminal)
   }
-  return 0
+  return { data: { overrides }, text }
 }
 
 const postTo = (api: AdminApi, provider: string, action: string, body: object) =>
@@ -120,23 +105,19 @@ function partsOf(name: string): { provider: string; key: string | undefined } {
   return { provider: target.split('/', 1)[0] ?? '', key }
 }
 
-async function test(work: Work): Promise<number> {
-  const { given, terminal, api } = work
+async function test(work: Work) {
+  const { terminal, api } = work
   const { provider, key } = partsOf(namedIn(work).name)
   const report = (await postTo(api, provider, 'test', key === undefined ? {} : { key })).body as ProviderReport
-  terminal.out(given.has('json') ? json(report) : onlineTable([report], terminal))
-  return report.result === 'failed' ? 1 : 0
+  return { data: report, text: () => onlineTable([report], terminal), code: report.result === 'failed' ? 1 : 0 }
 }
 
-async function reset(work: Work): Promise<number> {
+async function reset(work: Work) {
   const { kind, name } = namedIn(work)
   if (kind === 'key') throw new UsageError('target reset', `needs a provider or a target, not a key: ${name}`)
   const { provider } = partsOf(name)
   const { body } = await postTo(work.api, provider, 'reset', kind === 'target' ? { target: name } : {})
   const count = Number(body.reset)
-  return show(
-    work,
-    body,
-    `${count} ${count === 1 ? 'target' : 'targets'} of ${provider} had a state, which is forgotten.`,
-  )
+  const targets = `${count} ${count === 1 ? 'target' : 'targets'}`
+  return { data: body, text: () => `${targets} of ${provider} had a state, which is forgotten.\n` }
 }

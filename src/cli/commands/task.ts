@@ -5,11 +5,11 @@ import { MAX_DEADLINE_SECONDS, type resumeTask } from '../../families/tasks/resu
 import { systemClock } from '../../kit/clock.ts'
 import { meantHint } from '../../kit/nearest.ts'
 import { isEndedStatus, readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work } from '../accounts.ts'
-import { API_OPTIONS_HELP, GatewayRefusal, pathWith, readLimit } from '../admin-api.ts'
+import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
+import { GatewayRefusal, pathWith, readLimit } from '../admin-api.ts'
 import { type Arguments, UsageError } from '../arguments.ts'
 import { type ListedTask, type ShownTask, taskTable, taskText } from '../task-text.ts'
-import { json, type Terminal, timeOf } from '../terminal.ts'
+import { json, timeOf } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse task <list | show | cancel | resume | retry-delivery> [options]
 
@@ -32,8 +32,7 @@ Commands:
                          deliver the webhook of an ended task again, under the id that it had
 
 Options:
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse task list --status unfinished
@@ -43,16 +42,13 @@ Examples:
 
 const WHICH = 'a task: its task_id, as gatehouse task list shows it'
 
-const ACTIONS: Record<string, Action> = {
-  list: { flags: { status: 'text', token: 'text', limit: 'text', after: 'text' }, positionals: [], run: list },
-  show: { flags: {}, positionals: [WHICH], run: show },
-  cancel: { flags: {}, positionals: [WHICH], run: cancel },
+export const run = commandOf('task', HELP, {
+  list: { flags: { status: 'text', token: 'text', limit: 'text', after: 'text' }, run: list },
+  show: { positionals: [WHICH], run: show },
+  cancel: { positionals: [WHICH], run: cancel },
   resume: { flags: { deadline: 'text' }, positionals: [WHICH], run: resume },
-  'retry-delivery': { flags: {}, positionals: [WHICH], run: retryDelivery },
-}
-
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'task', help: HELP, actions: ACTIONS }, args, terminal)
+  'retry-delivery': { positionals: [WHICH], run: retryDelivery },
+})
 
 async function list(work: Work): Promise<number> {
   const { given, api, tokens, terminal } = work
@@ -79,19 +75,17 @@ async function list(work: Work): Promise<number> {
 }
 
 /** On the store, with its request and what its provider answered, which the admin API does not show. */
-async function show(work: Work): Promise<number> {
-  const { given, store, tokens, terminal } = work
+async function show(work: Work) {
+  const { store, tokens } = work
   const { webhook, ...task } = (await callTask(work, idIn(work))) as AdminTaskDetail
   const stored = store && (await store.tasks.find(task.task_id))
   const callback = store ? ((await store.webhooks.ofTask(task.task_id)) ?? null) : webhook
-  if (given.has('json')) {
-    terminal.out(json({ task: stored ?? task, callback }))
-    return 0
+  const text = async () => {
+    const token_name = (await tokens.list()).find(({ token_id }) => token_id === task.token_id)?.name
+    const state = callback ? { ...callback, last_status: callback.last_status ?? 0 } : undefined
+    return taskText({ task: stored ?? shownTask(task), callback: state, token_name, now_ms: systemClock.now() })
   }
-  const token_name = (await tokens.list()).find(({ token_id }) => token_id === task.token_id)?.name
-  const state = callback ? { ...callback, last_status: callback.last_status ?? 0 } : undefined
-  terminal.out(taskText({ task: stored ?? shownTask(task), callback: state, token_name, now_ms: systemClock.now() }))
-  return 0
+  return { data: { task: stored ?? task, callback }, text }
 }
 
 const shownTask = (task: Omit<AdminTaskDetail, 'webhook'>): ShownTask => ({
@@ -127,35 +121,28 @@ async function callTask({ api, store }: Work, task_id: string, action?: { path: 
   return body
 }
 
-async function cancel(work: Work): Promise<number> {
-  const { given, terminal } = work
+async function cancel(work: Work) {
   const task = await callTask(work, idIn(work), { path: '/cancel' })
-  if (given.has('json')) terminal.out(json({ task }))
-  else terminal.out(`Task ${task.task_id} will be canceled at the next step of a running gateway.\n`)
-  return 0
+  return {
+    data: { task },
+    text: () => `Task ${task.task_id} will be canceled at the next step of a running gateway.\n`,
+  }
 }
 
-async function resume(work: Work): Promise<number> {
-  const { given, terminal } = work
-  const deadline_seconds = readDeadline(given)
+async function resume(work: Work) {
+  const deadline_seconds = readDeadline(work.given)
   const before = (await callTask(work, idIn(work))) as AdminTaskDetail
   const body = deadline_seconds === undefined ? {} : { deadline_seconds }
   const task = (await callTask(work, idIn(work), { path: '/resume', body })) as AdminTaskDetail
-  if (given.has('json')) terminal.out(json({ task }))
-  else {
-    const isOver = isEndedStatus(before.status)
-    const outcome = !isOver ? 'due' : isEndedStatus(task.status) ? 'watched' : 'copied'
-    terminal.out(resumedText(before, outcome, task.deadline_at))
-  }
-  return 0
+  const isOver = isEndedStatus(before.status)
+  const outcome = !isOver ? 'due' : isEndedStatus(task.status) ? 'watched' : 'copied'
+  return { data: { task }, text: () => resumedText(before, outcome, task.deadline_at) }
 }
 
-async function retryDelivery(work: Work): Promise<number> {
-  const { given, terminal } = work
+async function retryDelivery(work: Work) {
   const { task_id, webhook_id } = await callTask(work, idIn(work), { path: '/retry-delivery' })
-  if (given.has('json')) terminal.out(json({ task_id, webhook_id }))
-  else terminal.out(`A running gateway delivers the webhook of task ${task_id} again, as ${webhook_id}.\n`)
-  return 0
+  const text = () => `A running gateway delivers the webhook of task ${task_id} again, as ${webhook_id}.\n`
+  return { data: { task_id, webhook_id }, text }
 }
 
 function resumedText(

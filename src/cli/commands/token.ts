@@ -5,12 +5,11 @@ import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import type { Token } from '../../spec/token.ts'
 import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from '../account-flags.ts'
 import { accountStatus, accountText, rightsSentence } from '../account-text.ts'
-import { type Action, runAction, STORE_OPTIONS_HELP, type Work, warnOfPatterns } from '../accounts.ts'
-import { API_OPTIONS_HELP } from '../admin-api.ts'
-import { type Arguments, UsageError } from '../arguments.ts'
+import { commandOf, OPTIONS_HELP, secretOutcome, type Work, warnOfPatterns } from '../accounts.ts'
+import { UsageError } from '../arguments.ts'
 import { readDuration } from '../expiry.ts'
 import { headedTable, timeText } from '../table.ts'
-import { bold, json, type Terminal } from '../terminal.ts'
+import { bold, type Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse token <create | update | list | show | revoke | rotate | webhook-secret> [options]
 
@@ -33,8 +32,7 @@ ${ACCOUNT_FLAGS_HELP}
 
 Options:
   --quiet                 print only the secret, or nothing
-${API_OPTIONS_HELP}
-${STORE_OPTIONS_HELP}
+${OPTIONS_HELP}
 
 Examples:
   gatehouse token create --name laptop
@@ -49,21 +47,18 @@ const WHICH = 'a token: its id or its name, as gatehouse token list shows them'
 const QUIET = { quiet: 'switch' } as const
 const OWN_FLAGS = { name: 'text', project: 'text', ...ACCOUNT_FLAGS, ...QUIET } as const
 
-const ACTIONS: Record<string, Action> = {
-  create: { flags: OWN_FLAGS, positionals: [], creates: true, has_defaults: true, run: create },
+export const run = commandOf('token', HELP, {
+  create: { flags: OWN_FLAGS, creates: true, has_defaults: true, run: create },
   update: { flags: OWN_FLAGS, positionals: [WHICH], run: update },
-  list: { flags: { project: 'text' }, positionals: [], run: list },
-  show: { flags: {}, positionals: [WHICH], run: showOne },
+  list: { flags: { project: 'text' }, run: list },
+  show: { positionals: [WHICH], run: show },
   revoke: { flags: QUIET, positionals: [WHICH], run: revoke },
   rotate: { flags: { overlap: 'text', ...QUIET }, positionals: [WHICH], run: rotate },
   'webhook-secret': { flags: QUIET, positionals: [WHICH], run: printWebhookSecret },
-}
+})
 
-export const run = (args: string[], terminal: Terminal): Promise<number> =>
-  runAction({ command: 'token', help: HELP, actions: ACTIONS }, args, terminal)
-
-async function create(work: Work): Promise<number> {
-  const { given, tokens, terminal } = work
+async function create(work: Work) {
+  const { given, tokens } = work
   const name = given.text('name')?.trim()
   if (!name) throw new UsageError('token create', 'needs a name, as in --name laptop')
   const change = readAccountFlags(given, 'token create')
@@ -74,7 +69,7 @@ async function create(work: Work): Promise<number> {
   ]
   const order = { name, ...changedSettings(change), ...(project_id !== undefined && { project_id }) }
   const made = await tokens.issue(order, work.by)
-  return show({ ...made, given, terminal, done: 'created', warnings })
+  return issued(made, work, { done: 'created', warnings })
 }
 
 /** Names may repeat, as those of two tokens of one program; a command then needs the id. Not looked up for a program. */
@@ -97,8 +92,8 @@ async function projectOf({ given, projects }: Work): Promise<string | null | und
   return which === 'none' ? null : (await projects.choose(which)).project_id
 }
 
-async function update(work: Work): Promise<number> {
-  const { given, tokens, terminal } = work
+async function update(work: Work) {
+  const { given, tokens } = work
   const change = readAccountFlags(given, 'token update')
   const [project_id, name] = [await projectOf(work), given.text('name')]
   const warnings = await warnOfPatterns(change.models, work)
@@ -108,17 +103,15 @@ async function update(work: Work): Promise<number> {
     ...(project_id !== undefined && { project_id }),
   })
   const token = await tokens.update(given.positionals[0] ?? '', changed, work.by)
-  if (given.has('json')) terminal.out(json({ token, ...(warnings.length > 0 ? { warnings } : {}) }))
-  else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is updated.\n${textOf(token)}`)
-  return 0
+  const text = () => `Token ${token.token_id} (${token.name}) is updated.\n${textOf(token)}`
+  return { data: { token, ...(warnings.length > 0 ? { warnings } : {}) }, text, quiet: '' }
 }
 
-async function showOne({ given, tokens, terminal }: Work): Promise<number> {
+async function show({ given, tokens, terminal }: Work) {
   const token = await tokens.choose(given.positionals[0] ?? '')
   const status = statusOf(token, unixSeconds(systemClock))
-  if (given.has('json')) terminal.out(json({ token: { ...token, status } }))
-  else terminal.out(`${bold(terminal, `${token.name} (${token.token_id})`)}\n${textOf(token)}`)
-  return 0
+  const text = () => `${bold(terminal, `${token.name} (${token.token_id})`)}\n${textOf(token)}`
+  return { data: { token: { ...token, status } }, text }
 }
 
 const textOf = (token: Token): string =>
@@ -129,7 +122,8 @@ const textOf = (token: Token): string =>
     ['last used', token.last_used_at === null ? '' : `${timeText(token.last_used_at)} UTC`],
   ])
 
-async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
+async function rotate(work: Work) {
+  const { given, tokens, by } = work
   const [which = ''] = given.positionals
   const text = given.text('overlap')
   const overlap_seconds = text === undefined ? 0 : readDuration(text)
@@ -142,47 +136,39 @@ async function rotate({ given, tokens, terminal, by }: Work): Promise<number> {
   const rotated = await tokens.rotate(which, { overlap_seconds, by })
   const end = rotated.token.previous_expires_at
   const old = end === null ? 'rejected' : `valid until ${timeText(end)} UTC`
-  return show({ ...rotated, given, terminal, done: `rotated; the old secret is ${old}` })
+  return issued(rotated, work, { done: `rotated; the old secret is ${old}` })
 }
 
-async function revoke({ given, tokens, terminal, by }: Work): Promise<number> {
+async function revoke({ given, tokens, by }: Work) {
   const [which = ''] = given.positionals
   const token = await tokens.revoke(which, by)
-  if (given.has('json')) terminal.out(json({ token }))
-  else if (!given.has('quiet')) terminal.out(`Token ${token.token_id} (${token.name}) is revoked.\n`)
-  return 0
+  return { data: { token }, text: () => `Token ${token.token_id} (${token.name}) is revoked.\n`, quiet: '' }
 }
 
 /** The same for every process on this store, and not derivable from the token's secret. */
-async function printWebhookSecret({ given, store, terminal }: Work): Promise<number> {
+async function printWebhookSecret({ given, store, terminal }: Work) {
   if (!store)
     throw new Error(
       'The secret of webhooks is read from the store: run this where the store is, without --url and GATEHOUSE_URL.',
     )
   const { token_id, name } = chooseToken(await store.tokens.list(), given.positionals[0] ?? '')
   const secret = webhookSecret(await webhookMasterSecret(store.secrets), token_id)
-  if (given.has('json')) {
-    terminal.out(json({ token_id, secret }))
-    return 0
-  }
-  if (!given.has('quiet')) terminal.err(`Callbacks of tasks of ${token_id} (${name}) are signed with this secret:\n`)
-  terminal.out(`${secret}\n`)
-  return 0
+  const note = `Callbacks of tasks of ${token_id} (${name}) are signed with this secret:\n`
+  return secretOutcome({ token_id, secret }, secret, { note, terminal })
 }
 
-async function list({ given, tokens, projects, terminal }: Work): Promise<number> {
+async function list({ given, tokens, projects, terminal }: Work) {
   const which = given.text('project')
   const filter = which === undefined ? {} : { project_id: (await projects.choose(which)).project_id }
   const all = await tokens.list(filter)
   const now = unixSeconds(systemClock)
   const rows = all.map((token) => ({ ...token, status: statusOf(token, now) }))
-  if (given.has('json')) terminal.out(json({ tokens: rows }))
-  else if (rows.length === 0) terminal.out('There are no tokens. Make one with: gatehouse token create --name <name>\n')
-  else {
+  const text = async () => {
+    if (rows.length === 0) return 'There are no tokens. Make one with: gatehouse token create --name <name>\n'
     const names = new Map((await projects.list()).map(({ project_id, name }) => [project_id, name]))
-    terminal.out(asTable(rows, { terminal, names }))
+    return asTable(rows, { terminal, names })
   }
-  return 0
+  return { data: { tokens: rows }, text }
 }
 
 type Shown = { terminal: Terminal; names: Map<string, string> }
@@ -209,26 +195,15 @@ function asTable(rows: (Token & { status: string })[], { terminal, names }: Show
 
 const statusOf = (token: Token, now: number): string => accountStatus(token, { now, off: 'revoked' })
 
-type ShownToken = {
-  token: Token
-  secret: string
-  given: Arguments
-  terminal: Terminal
-  done: string
-  warnings?: readonly string[]
-}
+type Issued = { token: Token; secret: string }
 
-/** Only the secret goes to standard output, so that a script can read it; the explanation goes to standard error. */
-function show({ token, secret, given, terminal, done, warnings = [] }: ShownToken): number {
-  if (given.has('json')) {
-    terminal.out(json({ token, secret, ...(warnings.length > 0 ? { warnings } : {}) }))
-    return 0
-  }
+function issued(
+  { token, secret }: Issued,
+  { terminal }: Work,
+  { done, warnings = [] }: { done: string; warnings?: readonly string[] },
+) {
   const end = token.expires_at === null ? 'never expires' : `expires ${timeText(token.expires_at)} UTC`
-  if (!given.has('quiet')) {
-    terminal.err(`Token ${token.token_id} (${token.name}) is ${done}. It may use ${rightsSentence(token)}; `)
-    terminal.err(`it ${end}.\nIts secret, shown this once:\n`)
-  }
-  terminal.out(`${secret}\n`)
-  return 0
+  const rights = `It may use ${rightsSentence(token)}; it ${end}.`
+  const note = `Token ${token.token_id} (${token.name}) is ${done}. ${rights}\nIts secret, shown this once:\n`
+  return secretOutcome({ token, secret, ...(warnings.length > 0 ? { warnings } : {}) }, secret, { note, terminal })
 }
