@@ -37,6 +37,10 @@ export const section = <Members extends TProperties>(members: Members, descripti
 
 export const titled = <Members extends TProperties>(title: string, members: Members) => Type.Object(members, { title })
 
+/** One of several kinds of objects, which `type` names. */
+export const typed = <Name extends string, Members extends TProperties>(type: Name, members: Members) =>
+  Type.Object({ type: Type.Literal(type), ...members })
+
 /** As `titled`, without other members. */
 export const closedObject = <Members extends TProperties>(title: string, members: Members) =>
   Type.Object(members, { ...closed, title })

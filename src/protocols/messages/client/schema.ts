@@ -1,64 +1,51 @@
 /** The schema of a Messages request: the fields that the gateway reads, and their allowed values. */
 import Type from 'typebox'
 import { ChatRequest } from '../../../spec/chat-request.ts'
-import { optional, orNull, titled } from '../../../spec/fields.ts'
+import { optional, orNull, titled, typed } from '../../../spec/fields.ts'
 
 const bounds = ChatRequest.properties
+const name = Type.String({ minLength: 1 })
+const record = Type.Record(Type.String(), Type.Unknown())
 
-const TextBlock = Type.Object({ type: Type.Literal('text'), text: Type.String() })
+const TextBlock = typed('text', { text: Type.String() })
 
 const ImageSource = Type.Union([
-  Type.Object({ type: Type.Literal('base64'), media_type: Type.String(), data: Type.String({ minLength: 1 }) }),
-  Type.Object({ type: Type.Literal('url'), url: Type.String({ minLength: 1 }) }),
-  Type.Object({ type: Type.Literal('file'), file_id: Type.String({ minLength: 1 }) }),
+  typed('base64', { media_type: Type.String(), data: name }),
+  typed('url', { url: name }),
+  typed('file', { file_id: name }),
 ])
-const ImageBlock = Type.Object({ type: Type.Literal('image'), source: ImageSource })
+const ImageBlock = typed('image', { source: ImageSource })
 
 const DocumentSource = Type.Union([
-  Type.Object({ type: Type.Literal('base64'), media_type: Type.String(), data: Type.String({ minLength: 1 }) }),
-  Type.Object({ type: Type.Literal('text'), media_type: optional(Type.String()), data: Type.String() }),
-  Type.Object({ type: Type.Literal('url'), url: Type.String({ minLength: 1 }) }),
-  Type.Object({ type: Type.Literal('file'), file_id: Type.String({ minLength: 1 }) }),
-  Type.Object({
-    type: Type.Literal('content'),
-    content: Type.Union([Type.String(), Type.Array(Type.Union([TextBlock, ImageBlock]))]),
-  }),
+  typed('base64', { media_type: Type.String(), data: name }),
+  typed('text', { media_type: optional(Type.String()), data: Type.String() }),
+  typed('url', { url: name }),
+  typed('file', { file_id: name }),
+  typed('content', { content: Type.Union([Type.String(), Type.Array(Type.Union([TextBlock, ImageBlock]))]) }),
 ])
-const DocumentBlock = Type.Object({
-  type: Type.Literal('document'),
+const DocumentBlock = typed('document', {
   source: DocumentSource,
   title: optional(Type.String()),
   context: optional(Type.String()),
 })
-const SearchResultBlock = Type.Object({
-  type: Type.Literal('search_result'),
+const SearchResultBlock = typed('search_result', {
   source: Type.String(),
   title: Type.String(),
   content: Type.Array(TextBlock),
 })
 
-const ToolResultBlock = Type.Object({
-  type: Type.Literal('tool_result'),
-  tool_use_id: Type.String({ minLength: 1 }),
+const ToolResultBlock = typed('tool_result', {
+  tool_use_id: name,
   content: optional(
     Type.Union([Type.String(), Type.Array(Type.Union([TextBlock, ImageBlock, DocumentBlock, SearchResultBlock]))]),
   ),
   is_error: optional(Type.Boolean()),
 })
-const ToolUseBlock = Type.Object({
-  type: Type.Literal('tool_use'),
-  id: Type.String({ minLength: 1 }),
-  name: Type.String({ minLength: 1 }),
-  input: optional(Type.Unknown()),
-})
-const ThinkingBlock = Type.Object({
-  type: Type.Literal('thinking'),
-  thinking: Type.String(),
-  signature: optional(Type.String()),
-})
-const RedactedThinkingBlock = Type.Object({ type: Type.Literal('redacted_thinking'), data: Type.String() })
+const ToolUseBlock = typed('tool_use', { id: name, name, input: optional(Type.Unknown()) })
+const ThinkingBlock = typed('thinking', { thinking: Type.String(), signature: optional(Type.String()) })
+const RedactedThinkingBlock = typed('redacted_thinking', { data: Type.String() })
 /** A summary by the vendor of a history that it compacted. */
-const CompactionBlock = Type.Object({ type: Type.Literal('compaction'), content: optional(Type.String()) })
+const CompactionBlock = typed('compaction', { content: optional(Type.String()) })
 
 /** Blocks that document the vendor's own tools. The text that follows holds their results. */
 const SERVER_BLOCKS = [
@@ -98,11 +85,11 @@ export type ClientMessage = Type.Static<typeof ClientMessage>
 /** A tool of the client, or, by its `type`, a tool of the vendor. */
 const ClientTool = Type.Object({
   type: optional(Type.String()),
-  name: optional(Type.String({ minLength: 1 })),
+  name: optional(name),
   description: optional(Type.String()),
-  input_schema: optional(Type.Record(Type.String(), Type.Unknown())),
+  input_schema: optional(record),
   strict: optional(Type.Boolean()),
-  user_location: optional(Type.Record(Type.String(), Type.Unknown())),
+  user_location: optional(record),
   allowed_domains: optional(Type.Array(Type.String())),
   blocked_domains: optional(Type.Array(Type.String())),
 })
@@ -110,23 +97,20 @@ export type ClientTool = Type.Static<typeof ClientTool>
 
 const parallel = { disable_parallel_tool_use: optional(Type.Boolean()) }
 const ClientToolChoice = Type.Union([
-  Type.Object({ type: Type.Literal('auto'), ...parallel }),
-  Type.Object({ type: Type.Literal('any'), ...parallel }),
-  Type.Object({ type: Type.Literal('tool'), name: Type.String({ minLength: 1 }), ...parallel }),
-  Type.Object({ type: Type.Literal('none') }),
+  typed('auto', { ...parallel }),
+  typed('any', { ...parallel }),
+  typed('tool', { name, ...parallel }),
+  typed('none', {}),
 ])
 
 const ClientThinking = Type.Union([
-  Type.Object({ type: Type.Literal('enabled'), budget_tokens: Type.Integer({ minimum: 1 }) }),
-  Type.Object({ type: Type.Literal('disabled') }),
-  Type.Object({ type: Type.Literal('adaptive') }),
-  Type.Object({ type: Type.Literal('between_tools') }),
+  typed('enabled', { budget_tokens: Type.Integer({ minimum: 1 }) }),
+  typed('disabled', {}),
+  typed('adaptive', {}),
+  typed('between_tools', {}),
 ])
 
-const OutputFormat = Type.Object({
-  type: Type.Literal('json_schema'),
-  schema: Type.Record(Type.String(), Type.Unknown()),
-})
+const OutputFormat = typed('json_schema', { schema: record })
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 
 const members = {
@@ -137,7 +121,7 @@ const members = {
   temperature: bounds.temperature,
   top_p: bounds.top_p,
   top_k: optional(Type.Integer({ minimum: 0, description: 'Sample from this many most likely tokens only.' })),
-  stop_sequences: optional(Type.Array(Type.String({ minLength: 1 }))),
+  stop_sequences: optional(Type.Array(name)),
   tools: optional(Type.Array(ClientTool)),
   tool_choice: optional(ClientToolChoice),
   thinking: optional(ClientThinking),
@@ -177,9 +161,7 @@ export const MessagesAnswer = titled('MessagesAnswer', {
   type: Type.Literal('message'),
   role: Type.Literal('assistant'),
   model: Type.String(),
-  content: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-    description: 'Blocks: text, thinking, redacted_thinking, tool_use.',
-  }),
+  content: Type.Array(record, { description: 'Blocks: text, thinking, redacted_thinking, tool_use.' }),
   stop_reason: orNull(Type.Enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'pause_turn', 'refusal'])),
   stop_sequence: orNull(Type.String()),
   usage: MessagesUsage,

@@ -1,6 +1,6 @@
 /** The schemas of tools of the type `mcp`, and of the items of their calls. */
 import Type from 'typebox'
-import { optional, orNull } from '../../../spec/fields.ts'
+import { optional, orNull, typed } from '../../../spec/fields.ts'
 
 const id = optional(Type.String())
 
@@ -32,8 +32,7 @@ export const McpFields = {
   ),
 }
 
-export const McpCallItem = Type.Object({
-  type: Type.Literal('mcp_call'),
+export const McpCallItem = typed('mcp_call', {
   id,
   server_label: optional(Type.String()),
   name: optional(Type.String({ minLength: 1 })),
@@ -42,15 +41,13 @@ export const McpCallItem = Type.Object({
   error: optional(Type.Unknown()),
   approval_request_id: optional(orNull(Type.String())),
 })
-export const McpApprovalRequestItem = Type.Object({
-  type: Type.Literal('mcp_approval_request'),
+export const McpApprovalRequestItem = typed('mcp_approval_request', {
   id: Type.String({ minLength: 1 }),
   server_label: Type.String(),
   name: Type.String({ minLength: 1 }),
   arguments: Type.String(),
 })
-export const McpApprovalResponseItem = Type.Object({
-  type: Type.Literal('mcp_approval_response'),
+export const McpApprovalResponseItem = typed('mcp_approval_response', {
   id,
   approval_request_id: Type.String({ minLength: 1 }),
   approve: Type.Boolean(),

@@ -2,52 +2,44 @@
 import Type from 'typebox'
 import { pick } from '../../../kit/pick.ts'
 import { ChatRequest } from '../../../spec/chat-request.ts'
-import { optional, orNull, titled } from '../../../spec/fields.ts'
+import { optional, orNull, titled, typed } from '../../../spec/fields.ts'
 import { McpApprovalRequestItem, McpApprovalResponseItem, McpCallItem, McpFields } from './mcp-schema.ts'
 
 const bounds = ChatRequest.properties
 
+const name = Type.String({ minLength: 1 })
+const optionalText = optional(Type.String())
+const optionalName = optional(name)
+const record = Type.Record(Type.String(), Type.Unknown())
+
 const InputPart = Type.Union([
-  Type.Object({ type: Type.Literal('input_text'), text: Type.String() }),
-  Type.Object({
-    type: Type.Literal('input_image'),
-    image_url: optional(Type.String({ minLength: 1 })),
-    file_id: optional(Type.String()),
-    detail: optional(Type.String()),
+  typed('input_text', { text: Type.String() }),
+  typed('input_image', { image_url: optionalName, file_id: optionalText, detail: optionalText }),
+  typed('input_file', {
+    file_data: optionalName,
+    file_id: optionalName,
+    file_url: optionalName,
+    filename: optionalText,
   }),
-  Type.Object({
-    type: Type.Literal('input_file'),
-    file_data: optional(Type.String({ minLength: 1 })),
-    file_id: optional(Type.String({ minLength: 1 })),
-    file_url: optional(Type.String({ minLength: 1 })),
-    filename: optional(Type.String()),
-  }),
-  Type.Object({
-    type: Type.Literal('input_audio'),
-    input_audio: Type.Object({ data: Type.String(), format: Type.String() }),
-  }),
-  Type.Object({ type: Type.Literal('output_text'), text: Type.String() }),
-  Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),
+  typed('input_audio', { input_audio: Type.Object({ data: Type.String(), format: Type.String() }) }),
+  typed('output_text', { text: Type.String() }),
+  typed('refusal', { refusal: Type.String() }),
 ])
 export type InputPart = Type.Static<typeof InputPart>
 
 /** A function of the client, or, by its `type`, a tool of the vendor. */
 const ToolFields = {
   type: Type.String(),
-  name: optional(Type.String({ minLength: 1 })),
-  description: optional(Type.String()),
-  parameters: optional(Type.Record(Type.String(), Type.Unknown())),
+  name: optionalName,
+  description: optionalText,
+  parameters: optional(record),
   strict: optional(Type.Boolean()),
   format: optional(
-    Type.Object({
-      type: Type.Enum(['text', 'grammar']),
-      syntax: optional(Type.String()),
-      definition: optional(Type.String()),
-    }),
+    Type.Object({ type: Type.Enum(['text', 'grammar']), syntax: optionalText, definition: optionalText }),
   ),
-  search_context_size: optional(Type.String()),
-  user_location: optional(Type.Record(Type.String(), Type.Unknown())),
-  filters: optional(Type.Record(Type.String(), Type.Unknown())),
+  search_context_size: optionalText,
+  user_location: optional(record),
+  filters: optional(record),
   external_web_access: optional(Type.Boolean({ description: 'For `web_search`: whether pages may be fetched.' })),
   execution: optional(Type.String({ description: 'Of `tool_search`: who searches, `server` or `client`.' })),
 }
@@ -60,99 +52,67 @@ const ClientTool = Type.Object({
 })
 export type ClientTool = Type.Static<typeof ClientTool>
 
-const id = optional(Type.String())
+const id = optionalText
+const call = { id, call_id: name, name, namespace: optionalText }
+const callOutput = { id, call_id: name, output: Type.Union([Type.String(), Type.Array(InputPart)]) }
+const reasoningTexts = optional(Type.Array(Type.Object({ text: Type.String() })))
+
 const MessageItem = Type.Object({
   type: optional(Type.Literal('message')),
   id,
   role: Type.Enum(['user', 'assistant', 'system', 'developer']),
   content: Type.Union([Type.String(), Type.Array(InputPart)]),
 })
-const CallItem = Type.Object({
-  type: Type.Literal('function_call'),
+const CallItem = typed('function_call', { ...call, arguments: Type.String() })
+const CallOutputItem = typed('function_call_output', callOutput)
+const CustomCallItem = typed('custom_tool_call', { ...call, input: Type.String() })
+const CustomCallOutputItem = typed('custom_tool_call_output', callOutput)
+const ImageCallItem = typed('image_generation_call', {
   id,
-  call_id: Type.String({ minLength: 1 }),
-  name: Type.String({ minLength: 1 }),
-  namespace: optional(Type.String()),
-  arguments: Type.String(),
-})
-const CallOutputItem = Type.Object({
-  type: Type.Literal('function_call_output'),
-  id,
-  call_id: Type.String({ minLength: 1 }),
-  output: Type.Union([Type.String(), Type.Array(InputPart)]),
-})
-const CustomCallItem = Type.Object({
-  type: Type.Literal('custom_tool_call'),
-  id,
-  call_id: Type.String({ minLength: 1 }),
-  name: Type.String({ minLength: 1 }),
-  namespace: optional(Type.String()),
-  input: Type.String(),
-})
-const CustomCallOutputItem = Type.Object({
-  type: Type.Literal('custom_tool_call_output'),
-  id,
-  call_id: Type.String({ minLength: 1 }),
-  output: Type.Union([Type.String(), Type.Array(InputPart)]),
-})
-const ImageCallItem = Type.Object({
-  type: Type.Literal('image_generation_call'),
-  id,
-  result: optional(Type.String()),
+  result: optionalText,
   output_format: optional(Type.String({ pattern: '^[a-z.+-]{1,20}$' })), // becomes part of a media type
 })
-const ReasoningItem = Type.Object({
-  type: Type.Literal('reasoning'),
+const ReasoningItem = typed('reasoning', {
   id,
-  summary: optional(Type.Array(Type.Object({ text: Type.String() }))),
-  content: optional(Type.Array(Type.Object({ text: Type.String() }))),
-  encrypted_content: optional(Type.String()),
+  summary: reasoningTexts,
+  content: reasoningTexts,
+  encrypted_content: optionalText,
 })
-const ReferenceItem = Type.Object({ type: optional(Type.Literal('item_reference')), id: Type.String({ minLength: 1 }) })
+const ReferenceItem = Type.Object({ type: optional(Type.Literal('item_reference')), id: name })
 
 const TextFormat = Type.Union([
-  Type.Object({ type: Type.Literal('text') }),
-  Type.Object({ type: Type.Literal('json_object') }),
-  Type.Object({
-    type: Type.Literal('json_schema'),
-    name: Type.String({ minLength: 1 }),
-    schema: Type.Record(Type.String(), Type.Unknown()),
-    description: optional(Type.String()),
-    strict: optional(Type.Boolean()),
-  }),
+  typed('text', {}),
+  typed('json_object', {}),
+  typed('json_schema', { name, schema: record, description: optionalText, strict: optional(Type.Boolean()) }),
 ])
 
 /** A message of another agent of the same client, as its model wrote it. */
-const AgentMessageItem = Type.Object({
-  type: Type.Literal('agent_message'),
+const AgentMessageItem = typed('agent_message', {
   id,
   content: Type.Array(
     Type.Union([
-      Type.Object({ type: Type.Literal('input_text'), text: Type.String() }),
-      Type.Object({ type: Type.Literal('encrypted_content'), encrypted_content: Type.String() }),
+      typed('input_text', { text: Type.String() }),
+      typed('encrypted_content', { encrypted_content: Type.String() }),
     ]),
   ),
 })
 /** Settings that apply from this item on, in place of those of the request. */
-const ConfigurationUpdateItem = Type.Object({
-  type: Type.Literal('configuration_update'),
+const ConfigurationUpdateItem = typed('configuration_update', {
   id,
   reasoning: optional(Type.Object({ effort: bounds.reasoning_effort })),
   text: optional(Type.Object({ format: optional(TextFormat) })),
 })
 /** Tools that are available from this item on, in addition to `tools`. */
-const AdditionalToolsItem = Type.Object({ type: Type.Literal('additional_tools'), id, tools: Type.Array(ClientTool) })
+const AdditionalToolsItem = typed('additional_tools', { id, tools: Type.Array(ClientTool) })
 /** The client's search for further tools. A search by the vendor has no `call_id`. */
-const ToolSearchCallItem = Type.Object({
-  type: Type.Literal('tool_search_call'),
+const ToolSearchCallItem = typed('tool_search_call', {
   id,
-  call_id: optional(Type.String({ minLength: 1 })),
+  call_id: optionalName,
   arguments: optional(Type.Unknown()),
 })
-const ToolSearchOutputItem = Type.Object({
-  type: Type.Literal('tool_search_output'),
+const ToolSearchOutputItem = typed('tool_search_output', {
   id,
-  call_id: optional(Type.String({ minLength: 1 })),
+  call_id: optionalName,
   tools: Type.Array(ClientTool),
 })
 
@@ -166,7 +126,7 @@ const SummaryItem = Type.Object({
   encrypted_content: Type.String(),
 })
 /** Asks for a summary in place of an answer; the last item. */
-const CompactionTriggerItem = Type.Object({ type: Type.Literal('compaction_trigger'), id })
+const CompactionTriggerItem = typed('compaction_trigger', { id })
 
 export const InputItem = Type.Union([
   MessageItem,
@@ -190,44 +150,27 @@ export const InputItem = Type.Union([
   OwnToolItem,
 ])
 export type InputItem = Type.Static<typeof InputItem>
-export const ITEM_TYPES = [
-  'message',
-  'function_call',
-  'function_call_output',
-  'custom_tool_call',
-  'custom_tool_call_output',
-  'image_generation_call',
-  'reasoning',
-  'item_reference',
-  'agent_message',
-  'configuration_update',
-  'additional_tools',
-  'tool_search_call',
-  'tool_search_output',
-  'compaction',
-  'compaction_summary',
-  'compaction_trigger',
-  'mcp_call',
-  'mcp_approval_request',
-  'mcp_approval_response',
-] as const
+/** The types of those that are not ignored. */
+export const ITEM_TYPES = InputItem.anyOf
+  .filter((item) => item !== OwnToolItem)
+  .flatMap(({ properties: { type } }): string[] => ('const' in type ? [type.const] : type.enum))
 
 const ClientToolChoice = Type.Union([
   Type.Enum(['none', 'auto', 'required']),
   Type.Object({
     type: Type.String(),
-    name: optional(Type.String()),
-    namespace: optional(Type.String()),
-    server_label: optional(Type.String()),
+    name: optionalText,
+    namespace: optionalText,
+    server_label: optionalText,
     mode: optional(Type.Enum(['auto', 'required'])),
-    tools: optional(Type.Array(Type.Record(Type.String(), Type.Unknown()))),
+    tools: optional(Type.Array(record)),
   }),
 ])
 
 export const ResponsesRequest = titled('ResponsesRequest', {
   model: bounds.model,
   input: optional(Type.Union([Type.String(), Type.Array(InputItem)])),
-  instructions: optional(Type.String()),
+  instructions: optionalText,
   previous_response_id: optional(Type.String({ minLength: 1, description: 'The response to continue from.' })),
   store: optional(
     Type.Boolean({
@@ -240,7 +183,7 @@ export const ResponsesRequest = titled('ResponsesRequest', {
   tools: optional(Type.Array(ClientTool)),
   tool_choice: optional(ClientToolChoice),
   parallel_tool_calls: bounds.parallel_tool_calls,
-  text: optional(Type.Object({ format: optional(TextFormat), verbosity: optional(Type.String()) })),
+  text: optional(Type.Object({ format: optional(TextFormat), verbosity: optionalText })),
   reasoning: optional(
     Type.Object({
       effort: bounds.reasoning_effort,
@@ -259,7 +202,7 @@ export const ResponsesRequest = titled('ResponsesRequest', {
     Type.Boolean({ description: 'Return at once and generate the response in the background. Fetch it by its id.' }),
   ),
   conversation: optional(
-    Type.Union([Type.String({ minLength: 1 }), Type.Object({ id: Type.String({ minLength: 1 }) })], {
+    Type.Union([name, Type.Object({ id: name })], {
       description: 'The conversation to continue; input and output are appended to it.',
     }),
   ),
@@ -279,9 +222,7 @@ export const ResponsesAnswer = titled('ResponsesAnswer', {
   error: orNull(Type.Object({ code: Type.String(), message: Type.String() })),
   incomplete_details: orNull(Type.Object({ reason: Type.Enum(['max_output_tokens', 'content_filter']) })),
   model: Type.String(),
-  output: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
-    description: 'Items: message, function_call, reasoning.',
-  }),
+  output: Type.Array(record, { description: 'Items: message, function_call, reasoning.' }),
   usage: orNull(
     Type.Object({
       input_tokens: count,
