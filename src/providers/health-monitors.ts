@@ -24,16 +24,7 @@ type MonitorsParts = {
   onRecovered?: ((health: ProviderHealth) => void) | undefined
 }
 
-type HealthMonitors = {
-  /** Throws an Error that names the setting where a provider has nothing that could be probed. */
-  check(id: string, config: ProviderConfig, provider: Provider): void
-  /** Starts and stops probes, so that those of these providers run that are configured for it. */
-  apply(providers: readonly Probed[]): void
-  of(id: string): ProviderHealth | undefined
-  stop(): void
-}
-
-export function createHealthMonitors(parts: MonitorsParts): HealthMonitors {
+export function createHealthMonitors(parts: MonitorsParts) {
   const { create, environment, clock, log, onRecovered } = parts
   /** By the same rules as for calls. */
   const transport = createTransport({ clock, log: QUIET, environment })
@@ -55,12 +46,14 @@ export function createHealthMonitors(parts: MonitorsParts): HealthMonitors {
   }
 
   return {
-    check(id, config, { listModels }) {
+    /** Throws an Error that names the setting where a provider has nothing that could be probed. */
+    check(id: string, config: ProviderConfig, { listModels }: Provider): void {
       if (!config.health) return
       if (config.health.path !== undefined) originOf(id, config)
       else if (!listModels) throw new Error(`providers.${id}.health needs \`path\`: its API has no list of models`)
     },
-    apply(providers) {
+    /** Starts and stops probes, so that those of these providers run that are configured for it. */
+    apply(providers: readonly Probed[]): void {
       const missing = new Map(providers.filter(({ config }) => config.health).map((one) => [one.id, one]))
       for (const [id, { settings }] of running) {
         const next = missing.get(id)
@@ -71,7 +64,7 @@ export function createHealthMonitors(parts: MonitorsParts): HealthMonitors {
         if (one.config.health) running.set(id, { ...start(one, one.config.health), settings: canonicalJson(one) })
       }
     },
-    of: (id) => running.get(id)?.monitor.health,
+    of: (id: string) => running.get(id)?.monitor.health,
     stop() {
       for (const id of [...running.keys()]) stop(id)
     },

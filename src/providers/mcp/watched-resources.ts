@@ -3,15 +3,7 @@ import type { Client } from '@modelcontextprotocol/client'
 import type { Clock } from '../../kit/clock.ts'
 import { GatewayError } from '../../spec/error.ts'
 
-export type WatchedResources = {
-  /** Calls the listener when the resource, or one below it, has changed. The result ends that. Rejects where the server refuses. */
-  watch(uri: string, listener: (uri: string) => void): Promise<() => void>
-  /** The server says that this resource has changed. */
-  updated(uri: string): void
-  /** There is a new connection, which knows of no subscription. */
-  connected(client: Client): void
-  isUsed(): boolean
-}
+export type WatchedResources = ReturnType<typeof createWatchedResources>
 
 type WatchParts = {
   connect(): Promise<Client>
@@ -26,12 +18,7 @@ const MAX_WATCHED = 1_000
 const UPDATE_MILLISECONDS = 100
 const FIRST_WITH_LISTEN = '2026-07-28'
 
-export function createWatchedResources({
-  connect,
-  isConnected,
-  timeout_ms: timeout,
-  clock,
-}: WatchParts): WatchedResources {
+export function createWatchedResources({ connect, isConnected, timeout_ms: timeout, clock }: WatchParts) {
   const watched = new Map<string, Set<(uri: string) => void>>()
   const announced = new Set<string>()
   /** Changes of subscriptions, one after the other. */
@@ -54,6 +41,7 @@ export function createWatchedResources({
     return mine
   }
 
+  /** The server says that this resource has changed. */
   function updated(uri: string): void {
     const found = [...watched].filter(([one]) => uri === one || uri.startsWith(one.endsWith('/') ? one : `${one}/`))
     if (found.length === 0 || announced.has(uri) || announced.size >= MAX_WATCHED) return
@@ -76,6 +64,7 @@ export function createWatchedResources({
     )
   }
 
+  /** Calls the listener when the resource, or one below it, has changed. The result ends that. Rejects where the server refuses. */
   async function watch(uri: string, listener: (uri: string) => void): Promise<() => void> {
     const listeners = watched.get(uri)
     const own = (changed: string) => listener(changed)
@@ -106,7 +95,8 @@ export function createWatchedResources({
   return {
     watch,
     updated,
-    connected(client) {
+    /** There is a new connection, which knows of no subscription. */
+    connected(client: Client): void {
       stream = undefined
       if (watched.size === 0) return
       const again = async () => {

@@ -32,28 +32,10 @@ type OrderRequest = {
   call: { model: string; beforeSend?: (() => Promise<void>) | undefined }
 }
 
-export type OrderClient = {
-  base_url: string
-  /** Sends an order. A GatewayError has `accepted: 'no'` when the provider certainly did not accept it. */
-  submit(request: OrderRequest): Promise<JsonRecord>
-  /**
-   * Polls a task. Everything but a readable JSON object with status 2xx is an error that says nothing about the task. When
-   * the provider says when to poll again, the result has it.
-   */
-  poll(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress): Promise<TaskProgress>
-  /**
-   * Returns any response, errors too: some providers report by an error status how a task has ended. `path` may be a
-   * whole URL, for an API at another host of the vendor.
-   */
-  get(path: string, signal: AbortSignal): Promise<{ status: number; payload: unknown }>
-  /** Sends a command about a task, such as a cancel; resolves when the provider has agreed. */
-  send(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal): Promise<void>
-  /** The headers that hold the key. */
-  headers(): Record<string, string>
-} & ResponseReader
+export type OrderClient = ReturnType<typeof createOrderClient>
 
 /** Throws an Error that names the provider when its configuration cannot work. */
-export function createOrderClient(parts: AdapterParts, dialect: OrderApi): OrderClient {
+export function createOrderClient(parts: AdapterParts, dialect: OrderApi) {
   const { id, transport, clock, log } = parts
   const settings = settingsWith(parts, dialect)
   const headers = () => ({ ...dialect.headers?.(), ...settings.headers })
@@ -103,24 +85,33 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi): Order
   return {
     ...reading,
     base_url: settings.base_url,
+    /** The headers that hold the key. */
     headers,
-    async submit(request) {
-      return reading.readObject(
-        await send({ method: 'POST', path: request.path, signal: request.signal, order: request }),
-      )
+    /** Sends an order. A GatewayError has `accepted: 'no'` when the provider certainly did not accept it. */
+    async submit(order: OrderRequest) {
+      return reading.readObject(await send({ method: 'POST', path: order.path, signal: order.signal, order }))
     },
-    async poll(path, signal, read) {
+    /**
+     * Polls a task. Everything but a readable JSON object with status 2xx is an error that says nothing about the task. When
+     * the provider says when to poll again, the result has it.
+     */
+    async poll(path: string, signal: AbortSignal, read: (answer: JsonRecord) => TaskProgress) {
       const answer = await send({ method: 'GET', path, signal })
       const progress = read(reading.readObject(answer))
       const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN)
       if (progress.status === 'SUCCESS' || progress.status === 'FAILURE' || !(seconds > 0)) return progress
       return { ...progress, retry_after_seconds: seconds }
     },
-    async get(path, signal) {
+    /**
+     * Returns any response, errors too: some providers report by an error status how a task has ended. `path` may be a
+     * whole URL, for an API at another host of the vendor.
+     */
+    async get(path: string, signal: AbortSignal) {
       const { status, payload } = await exchange({ method: 'GET', path, signal })
       return { status, payload }
     },
-    async send(method, path, signal) {
+    /** Sends a command about a task, such as a cancel; resolves when the provider has agreed. */
+    async send(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal) {
       await send({ method, path, signal })
     },
   }
@@ -141,40 +132,30 @@ function settingsWith(parts: AdapterParts, { base_url, key_env }: OrderApi): Pro
 }
 
 /** Reads the parts that every order API has in its responses. */
-type ResponseReader = {
-  readObject(answer: { status: number; payload: unknown }): JsonRecord
-  /** The error for a response with this status that has none of the expected content. */
-  unreadable(status: number): GatewayError
-  /** The id of an order, the first that there is; without one the response is unreadable, and the order may be accepted. */
-  readId(...candidates: unknown[]): string
-  /** The status of a task as text; without one the response is unreadable. */
-  readStatus(value: unknown): string
-  /** The failure of a task; the provider's message is scrubbed, and searched for a rejection of the content. */
-  failure(fail_code: FailCode, reason: unknown): TaskProgress
-  /** The success of a task with its files; without a file it has failed. */
-  success(urls: unknown[]): TaskProgress
-}
-
-function createResponseReader(id: string): ResponseReader {
+function createResponseReader(id: string) {
   const upstream = `The upstream "${id}"`
   const notUnderstood = (what: string, detail = {}) =>
     new GatewayError('bad_upstream_response', `${upstream} ${what}.`, detail)
   return {
-    readObject({ status, payload }) {
+    readObject({ status, payload }: { status: number; payload: unknown }): JsonRecord {
       if (isRecord(payload)) return payload
       throw notUnderstood('answered with something that is not a JSON object', { upstream_status: status })
     },
-    unreadable: (status) => notUnderstood(`answered with HTTP ${status}`, { upstream_status: status }),
-    readId(...candidates) {
+    /** The error for a response with this status that has none of the expected content. */
+    unreadable: (status: number) => notUnderstood(`answered with HTTP ${status}`, { upstream_status: status }),
+    /** The id of an order, the first that there is; without one the response is unreadable, and the order may be accepted. */
+    readId(...candidates: unknown[]): string {
       const found = candidates.find((value) => (typeof value === 'string' && value !== '') || typeof value === 'number')
       if (found !== undefined) return String(found)
       throw notUnderstood('accepted an order without returning the id of a task')
     },
-    readStatus(value) {
+    /** The status of a task as text; without one the response is unreadable. */
+    readStatus(value: unknown): string {
       if (typeof value === 'string' && value !== '') return value
       throw notUnderstood('answered without the status of the task')
     },
-    failure(fail_code, reason) {
+    /** The failure of a task; the provider's message is scrubbed, and searched for a rejection of the content. */
+    failure(fail_code: FailCode, reason: unknown): TaskProgress {
       const message = typeof reason === 'string' ? scrub(reason) : ''
       const isRefused = fail_code === 'generation_failed' && POLICY_WORDING.test(message)
       return {
@@ -183,7 +164,8 @@ function createResponseReader(id: string): ResponseReader {
         fail_reason: message || `${upstream} failed without a reason.`,
       }
     },
-    success(urls) {
+    /** The success of a task with its files; without a file it has failed. */
+    success(urls: unknown[]): TaskProgress {
       const outputs = urls.flatMap((url) => (typeof url === 'string' && isHttpUrl(url) ? [{ url }] : []))
       if (outputs.length > 0) return { status: 'SUCCESS', outputs }
       return {

@@ -7,13 +7,7 @@ import { argumentsText, namedText, newToolCallId } from '../../shared/upstream.t
 /** The member of a call that holds its arguments: some providers send the object itself. */
 export const ARGUMENTS = ['arguments']
 
-export type ToolCallDeltas = {
-  take(calls: unknown[]): ToolCall[]
-  /** The ends of the arguments of custom calls, which have the form of functions here. */
-  close(): ToolCall[]
-  /** The number of calls sent to the client. A call without a name cannot be executed and does not count. */
-  count(): number
-}
+export type ToolCallDeltas = ReturnType<typeof createToolCallDeltas>
 
 type Call = {
   /** Position among the calls of this choice; set when the call is first sent. */
@@ -30,7 +24,7 @@ type Call = {
 }
 
 /** The state of the tool calls of one choice during a stream. */
-export function createToolCallDeltas(): ToolCallDeltas {
+export function createToolCallDeltas() {
   const calls: Call[] = []
   let sent = 0
 
@@ -98,7 +92,7 @@ export function createToolCallDeltas(): ToolCallDeltas {
   }
 
   return {
-    take(list) {
+    take(list: unknown[]): ToolCall[] {
       const out: ToolCall[] = []
       for (const raw of list) {
         const call = takeOne(raw)
@@ -106,10 +100,12 @@ export function createToolCallDeltas(): ToolCallDeltas {
       }
       return out
     },
-    close: () =>
+    /** The ends of the arguments of custom calls, which have the form of functions here. */
+    close: (): ToolCall[] =>
       calls.flatMap(({ index, isCustom }) =>
         isCustom && index !== undefined ? [{ index, function: { arguments: ARGUMENTS_END } }] : [],
       ),
+    /** The number of calls sent to the client. A call without a name cannot be executed and does not count. */
     count: () => sent,
   }
 }

@@ -17,15 +17,7 @@ export type AnswerPart = {
   inlineData?: { mimeType: string; data: string }
 }
 
-export type Candidate = {
-  take(delta: Delta): void
-  /** Call it at the end: it releases what is still pending. */
-  finish(finish: FinishReason): void
-  /** The parts that were not returned before. */
-  parts(): AnswerPart[]
-  /** The finish reason and the grounding. `text_at`: the index of the text among the parts. */
-  closing(text_at?: number): object
-}
+export type Candidate = ReturnType<typeof createCandidate>
 
 type Call = { id: string; name: string; arguments: string; opaque?: Opaque | undefined }
 
@@ -40,7 +32,7 @@ const FINISH_REASONS: Record<FinishReason, string> = {
  * `shows_thoughts`: the client requested thoughts. Otherwise the signature of the next part holds those that a
  * provider needs again.
  */
-export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean }): Candidate {
+export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean }) {
   let ready: AnswerPart[] = []
   /** Calls whose arguments may be incomplete; undefined for a call that was released. */
   const calls = new Map<number, Call | undefined>()
@@ -174,7 +166,7 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
   }
 
   return {
-    take(delta) {
+    take(delta: Delta): void {
       const { content, refusal, reasoning_content, reasoning_details = [] } = delta
       // A whole piece of reasoning repeats its text as plain text.
       const isRepeated = !isReasoning && reasoning_details.some((piece) => piece.text !== undefined)
@@ -188,17 +180,20 @@ export function createCandidate({ shows_thoughts }: { shows_thoughts: boolean })
       for (const [place, call] of (delta.tool_calls ?? []).entries()) takeCall(call, place)
       annotations.push(...(delta.annotations ?? []))
     },
-    finish(finish) {
+    /** Call it at the end: it releases what is still pending. */
+    finish(finish: FinishReason): void {
       reason = finish
       releaseCalls({ complete: false })
       const rest = takePending(false)
       if (rest.length > 0) add({ text: '' }, textSignature(rest))
     },
+    /** The parts that were not returned before. */
     parts() {
       const parts = ready
       ready = []
       return parts
     },
+    /** The finish reason and the grounding. `text_at`: the index of the text among the parts. */
     closing(text_at = 0) {
       // A call that was cut by the token limit ends with the limit's finish reason.
       const isMalformed = malformed !== '' && reason !== 'length'

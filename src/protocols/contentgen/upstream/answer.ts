@@ -12,21 +12,12 @@ export type ContentgenFaults = Faults & {
   blocked(reason: string): GatewayError
 }
 
-export type AnswerReader = {
-  /** The chunks of one event. Throws the error that it reports, if any. */
-  take(payload: JsonRecord): ChatChunk[]
-  isFinished(): boolean
-  hasEnded(): boolean
-  /** Whether an event is about a candidate that has ended: `take` ignores its content. */
-  isAfterEnd(candidate: JsonRecord, place: number): boolean
-  /** The last chunks. Throws if the stream was cut. */
-  end(): ChatChunk[]
-}
+export type AnswerReader = ReturnType<typeof createAnswerReader>
 
 type ReaderParts = { fallback: Fallback; faults: ContentgenFaults; one_call: boolean }
 
 /** The provider may send a finish reason with every event and continue, so the finish is sent only at the end. */
-export function createAnswerReader({ fallback, faults, one_call }: ReaderParts): AnswerReader {
+export function createAnswerReader({ fallback, faults, one_call }: ReaderParts) {
   const candidates = new Map<number, Candidate>()
   let head: Fallback = fallback
   let counts: JsonRecord = {}
@@ -70,7 +61,8 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
   const isFinished = () => candidates.size > 0 && [...candidates.values()].every((one) => one.finish() !== null)
 
   return {
-    take(payload) {
+    /** The chunks of one event. Throws the error that it reports, if any. */
+    take(payload: JsonRecord): ChatChunk[] {
       head = {
         ...head,
         id: namedText(payload.responseId) ?? head.id,
@@ -86,8 +78,10 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts):
     },
     isFinished,
     hasEnded: () => candidates.size > 0 && [...candidates.values()].every((one) => one.hasEnded()),
-    isAfterEnd: (raw, place) => candidates.get(indexOf(raw, place))?.hasEnded() ?? false,
-    end() {
+    /** Whether an event is about a candidate that has ended: `take` ignores its content. */
+    isAfterEnd: (raw: JsonRecord, place: number) => candidates.get(indexOf(raw, place))?.hasEnded() ?? false,
+    /** The last chunks. Throws if the stream was cut. */
+    end(): ChatChunk[] {
       if (!isFinished()) throw faults.cut()
       return withUsage([...candidates].map(lastOf), usageOf(counts))
     },

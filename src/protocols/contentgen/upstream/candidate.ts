@@ -1,6 +1,5 @@
 /** Decodes one candidate as it arrives. Unknown kinds of parts are ignored. */
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { Delta, Opaque } from '../../shared/canonical.ts'
 import { namedText, newToolCallId } from '../../shared/upstream.ts'
 import { finishOf } from './finish.ts'
@@ -9,19 +8,10 @@ import { createGrounding } from './grounding.ts'
 /** The member of a call that holds its arguments. */
 export const ARGUMENTS = ['args']
 
-export type Candidate = {
-  take(raw: JsonRecord): Delta[]
-  /** Whether a finish reason has ended it: some providers send one with every event, and continue. */
-  hasEnded(): boolean
-  /** The finish reason; null if the provider has not sent one. */
-  finish(): FinishReason | 'failed' | null
-  /** The provider's own finish reason. */
-  reason(): string
-  annotations(): Annotation[]
-}
+export type Candidate = ReturnType<typeof createCandidate>
 
 /** `one_call`: only the first of several calls is sent. After its result the model makes the next calls itself. */
-export function createCandidate({ one_call }: { one_call: boolean }): Candidate {
+export function createCandidate({ one_call }: { one_call: boolean }) {
   const grounding = createGrounding()
   const ids = new Set<string>()
   const starts: number[] = []
@@ -93,10 +83,11 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
     return signature(part)
   }
 
+  /** Whether a finish reason has ended it: some providers send one with every event, and continue. */
   const hasEnded = () => isOpen && reason !== undefined
 
   return {
-    take(raw) {
+    take(raw: JsonRecord): Delta[] {
       grounding.take(raw.groundingMetadata)
       // Some providers repeat the whole text after the end.
       if (hasEnded()) return []
@@ -106,7 +97,9 @@ export function createCandidate({ one_call }: { one_call: boolean }): Candidate 
       return deltas
     },
     hasEnded,
+    /** The finish reason; null if the provider has not sent one. */
     finish: () => finishOf(reason, ids.size > 0),
+    /** The provider's own finish reason. */
     reason: () => String(reason),
     annotations: () => grounding.annotations(text, starts),
   }

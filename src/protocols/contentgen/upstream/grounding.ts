@@ -5,21 +5,15 @@ import type { Annotation } from '../../../spec/chat-completion.ts'
 /** No reader follows more citations than this, and computing each one scans the whole text. */
 const MAX_ANNOTATIONS = 1000
 
-type Grounding = {
-  /** Takes the grounding of one event. Pages and supports may arrive in different events. */
-  take(metadata: unknown): void
-  /** Called at the end with the whole text and the byte offset at which each part starts. */
-  annotations(text: string, partStarts: readonly number[]): Annotation[]
-}
-
 type Page = { url: string; title: string } | undefined
 
-export function createGrounding(): Grounding {
+export function createGrounding() {
   let pages: Page[] = []
   const places: { support: JsonRecord; pages: Page[] }[] = []
 
   return {
-    take(metadata) {
+    /** Takes the grounding of one event. Pages and supports may arrive in different events. */
+    take(metadata: unknown): void {
       if (!isRecord(metadata)) return
       if (Array.isArray(metadata.groundingChunks) && metadata.groundingChunks.length > 0) {
         pages = metadata.groundingChunks.map(pageOf)
@@ -27,7 +21,8 @@ export function createGrounding(): Grounding {
       const supports = Array.isArray(metadata.groundingSupports) ? metadata.groundingSupports.filter(isRecord) : []
       for (const support of supports) if (places.length < MAX_ANNOTATIONS) places.push({ support, pages })
     },
-    annotations(text, partStarts) {
+    /** Called at the end with the whole text and the byte offset at which each part starts. */
+    annotations(text: string, partStarts: readonly number[]): Annotation[] {
       const bytes = Buffer.from(text)
       const found = new Map<string, Annotation>()
       const cite = (page: Page, [start_index, end_index]: Span) => {

@@ -16,12 +16,6 @@ export type MessagesOptions = BodyOptions & {
   rule: Partial<ModelRule>
 }
 
-type BodyEncoder = {
-  answer(call: UpstreamCall, stream: boolean): string
-  /** The body of a token-count request for the same prompt. */
-  count(call: UpstreamCall): string
-}
-
 /** Fields that change the meaning and that no model of the vendor supports. */
 const REFUSED: RefusedFields = {
   n: { isUsed: ({ n = 1 }) => n > 1, instead: 'must be 1' },
@@ -41,7 +35,7 @@ export const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', '
 
 const JSON_ONLY = 'Answer with one JSON object and nothing else: no text around it and no code fence.'
 
-export function createBodyEncoder(settings: MessagesOptions): BodyEncoder {
+export function createBodyEncoder(settings: MessagesOptions) {
   const { fields, request_defaults, rule: ruleSettings } = settings
   const defaults = Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field))
 
@@ -74,8 +68,9 @@ export function createBodyEncoder(settings: MessagesOptions): BodyEncoder {
   }
 
   return {
-    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? { stream } : {}) }),
-    count(call) {
+    answer: (call: UpstreamCall, stream: boolean) => JSON.stringify({ ...bodyOf(call), ...(stream ? { stream } : {}) }),
+    /** The body of a token-count request for the same prompt. */
+    count(call: UpstreamCall) {
       const body = bodyOf(call)
       return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
     },

@@ -8,20 +8,8 @@ import type { ToolIdentity, ToolNames } from './tool-names.ts'
 type AnyCall = CallItem | CustomCallItem | ToolSearchItem
 type OpenCall = Open<AnyCall | McpItem> & { text: string }
 
-type CallStream = {
-  isOpen(index: number): boolean
-  callId(index: number): string | undefined
-  /** Whether the last event of this call has been sent. */
-  isClosed(index: number): boolean
-  open(index: number, call_id: string, name: string): string
-  add(index: number, text: string): string
-  /** Closed as soon as the arguments are complete, so that a client can run the calls. */
-  closeComplete(): string
-  closeAll(status: Status): string
-}
-
 /** Calls are sent under the client's name of the tool, whatever name the provider received. */
-export function createCallStream(itemEvents: ItemEvents, names: ToolNames, mcp: McpItems): CallStream {
+export function createCallStream(itemEvents: ItemEvents, names: ToolNames, mcp: McpItems) {
   const calls = new Map<number, OpenCall>()
   const closed = new Set<number>()
 
@@ -62,13 +50,14 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames, mcp: 
   }
 
   return {
-    isOpen: (index) => calls.has(index),
-    callId(index) {
+    isOpen: (index: number) => calls.has(index),
+    callId(index: number) {
       const item = calls.get(index)?.item
       return item && (isMcpItem(item) ? item.id : item.call_id)
     },
-    isClosed: (index) => closed.has(index),
-    open(index, call_id, vendorName) {
+    /** Whether the last event of this call has been sent. */
+    isClosed: (index: number) => closed.has(index),
+    open(index: number, call_id: string, vendorName: string) {
       const started = mcp.start(names.toolOf(vendorName), call_id)
       if (started) {
         calls.set(index, { ...started.at, text: '' })
@@ -81,16 +70,17 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames, mcp: 
       calls.set(index, at)
       return itemEvents.added(at)
     },
-    add(index, text) {
+    add(index: number, text: string) {
       const at = calls.get(index)
       return at ? add(at, text) : ''
     },
+    /** Closed as soon as the arguments are complete, so that a client can run the calls. */
     closeComplete() {
       let events = ''
       for (const [index, at] of calls) if (isComplete(at.text)) events += close(index, at, 'completed')
       return events
     },
-    closeAll(status) {
+    closeAll(status: Status) {
       let events = ''
       for (const [index, at] of calls) events += close(index, at, isComplete(at.text) ? 'completed' : status)
       return events

@@ -7,27 +7,12 @@ export type McpItem = McpCallItem | McpApprovalRequestItem
 export type McpNeeds = ReadonlyMap<string, (tool: string) => boolean>
 type McpOutcome = { output: string } | { error: string }
 
-export type McpItems = {
-  /** The id of the item of a call that begins `offset` items from here; undefined: the tool is of no such server. */
-  idOf(tool: ToolIdentity, offset: number): string | undefined
-  start(tool: ToolIdentity, id: string): { at: Open<McpItem>; events: string } | undefined
-  add(item: McpItem, place: string, text: string): string
-  close(at: Open<McpItem> & { text: string }, status: Status): string
-  /** The calls whose arguments are complete and that have no result yet; each is returned once. */
-  takeCalls(): Open<McpCallItem>[]
-  /** The call that the client has approved. */
-  approved(request: Pick<McpApprovalRequestItem, 'id' | 'server_label' | 'name' | 'arguments'>): {
-    at: Open<McpCallItem>
-    events: string
-  }
-  result(at: Open<McpCallItem>, outcome: McpOutcome): string
-  list(server_label: string, listed: { tools: object[] } | { error: string }): string
-}
+export type McpItems = ReturnType<typeof createMcpItems>
 
 export const isMcpItem = (item: { type: string }): item is McpItem =>
   item.type === 'mcp_call' || item.type === 'mcp_approval_request'
 
-export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map()): McpItems {
+export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map()) {
   const { event, added, done, newId, output } = itemEvents
   let complete: Open<McpCallItem>[] = []
 
@@ -43,25 +28,26 @@ export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map
     event('response.mcp_call_arguments.done', `${place},"arguments":${JSON.stringify(item.arguments)}`)
 
   return {
-    idOf(tool, offset) {
+    /** The id of the item of a call that begins `offset` items from here; undefined: the tool is of no such server. */
+    idOf(tool: ToolIdentity, offset: number) {
       const waits = needsApproval(tool)
       const index = output.length + offset
       return waits === undefined ? undefined : newId(waits ? 'mcp_approval_request' : 'mcp_call', index)
     },
-    start(tool, id) {
+    start(tool: ToolIdentity, id: string): { at: Open<McpItem>; events: string } | undefined {
       const waits = needsApproval(tool)
       if (waits === undefined) return undefined
       const named = { server_label: tool.namespace ?? '', name: tool.name, arguments: '' }
       if (waits) return { at: itemEvents.open<McpItem>({ type: 'mcp_approval_request', id, ...named }), events: '' }
       return begin(callItem({ id, ...named }))
     },
-    add(item, place, text) {
+    add(item: McpItem, place: string, text: string): string {
       item.arguments += text
       // A request for approval has no events but those of the whole item.
       if (item.type === 'mcp_approval_request') return ''
       return event('response.mcp_call_arguments.delta', `${place},"delta":${JSON.stringify(text)}`)
     },
-    close({ item, index, place }, status) {
+    close({ item, index, place }: Open<McpItem>, status: Status): string {
       if (item.arguments.trim() === '') item.arguments = '{}'
       if (item.type === 'mcp_approval_request') return added({ item, index, place }) + done({ item, index, place })
       const at = { item, index, place }
@@ -69,17 +55,19 @@ export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map
       else item.status = status
       return argumentsDone(at) + (status === 'completed' ? '' : done(at))
     },
+    /** The calls whose arguments are complete and that have no result yet; each is returned once. */
     takeCalls() {
       const taken = complete
       complete = []
       return taken
     },
-    approved(request) {
+    /** The call that the client has approved. */
+    approved(request: Named) {
       const id = newId('mcp_call', output.length)
       const started = begin({ ...callItem({ ...request, id }), approval_request_id: request.id })
       return { at: started.at, events: started.events + argumentsDone(started.at) }
     },
-    result(at, outcome) {
+    result(at: Open<McpCallItem>, outcome: McpOutcome): string {
       const { item, place } = at
       const isFailed = 'error' in outcome
       item.status = isFailed ? 'failed' : 'completed'
@@ -87,7 +75,7 @@ export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map
       else item.output = outcome.output
       return event(`response.mcp_call.${item.status}`, place) + done(at)
     },
-    list(server_label, listed) {
+    list(server_label: string, listed: { tools: object[] } | { error: string }): string {
       const item: McpListItem = {
         type: 'mcp_list_tools',
         id: newId('mcp_list_tools', output.length),

@@ -9,26 +9,15 @@ import {
   type ItemEventParts,
   type MessageItem,
   type Open,
-  type OutputItem,
   type ReasoningItem,
   type RefusalPart,
   type Status,
   type TextPart,
 } from './items.ts'
-import { createMcpItems, type McpItems, type McpNeeds } from './mcp-items.ts'
+import { createMcpItems, type McpNeeds } from './mcp-items.ts'
 import type { ToolNames } from './tool-names.ts'
 
-export type ItemStream = {
-  /** The events for one delta. `logprobs` belong to its text. */
-  take(delta: Delta, logprobs?: unknown[]): string
-  /** The events that close what is open. */
-  end(status: 'completed' | 'incomplete'): string
-  /** All items so far, in order. */
-  output: OutputItem[]
-  mcp: McpItems
-  /** The model is called once more: its calls are counted from 0 again. */
-  nextRound(): void
-}
+export type ItemStream = ReturnType<typeof createItemStream>
 
 /** `names`: the providers' names of the client's tools. */
 type StreamParts = ItemEventParts & { names: ToolNames; needs: McpNeeds | undefined }
@@ -37,7 +26,7 @@ type StreamParts = ItemEventParts & { names: ToolNames; needs: McpNeeds | undefi
  * Several calls may be open at once, each named by its place in the output. All other items are sent one after the
  * other.
  */
-export function createItemStream({ names, needs, ...parts }: StreamParts): ItemStream {
+export function createItemStream({ names, needs, ...parts }: StreamParts) {
   const itemEvents = createItemEvents(parts)
   const { event, added, done, newId, output, includes_encrypted } = itemEvents
   const mcp = createMcpItems(itemEvents, needs)
@@ -216,13 +205,19 @@ export function createItemStream({ names, needs, ...parts }: StreamParts): ItemS
   }
 
   return {
+    /** All items so far, in order. */
     output,
     mcp,
+    /** The model is called once more: its calls are counted from 0 again. */
     nextRound() {
       calls = createCallStream(itemEvents, names, mcp)
       textLength = 0
     },
-    take({ content, refusal, reasoning_content, reasoning_details = [], ...delta }, logprobs) {
+    /** The events for one delta. `logprobs` belong to its text. */
+    take(
+      { content, refusal, reasoning_content, reasoning_details = [], ...delta }: Delta,
+      logprobs?: unknown[],
+    ): string {
       let events = ''
       // A whole piece of reasoning repeats its text as plain text.
       const isRepeated = !reasoning && reasoning_details.some((piece) => piece.text !== undefined)
@@ -235,7 +230,8 @@ export function createItemStream({ names, needs, ...parts }: StreamParts): ItemS
       for (const image of delta.images ?? []) events += takeImage(image)
       return events
     },
-    end(status) {
+    /** The events that close what is open. */
+    end(status: 'completed' | 'incomplete'): string {
       return closeReasoning(status) + closeMessage(status) + calls.closeAll(status)
     },
   }

@@ -24,14 +24,6 @@ export type ResponsesOptions = BodyOptions & {
   audio: boolean
 }
 
-type BodyEncoder = {
-  answer(call: UpstreamCall, stream: boolean): string
-  /** The body of a token-count request for the same prompt. */
-  count(call: UpstreamCall): string
-  /** The operator's defaults, under the vendor's field names. */
-  defaults(model: string): JsonRecord
-}
-
 /** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 const RESERVED = new Set(['model', 'input', 'stream'])
 /**
@@ -65,7 +57,7 @@ const SAME = [
 /** The vendor's minimum. */
 export const MIN_OUTPUT_TOKENS = 16
 
-export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
+export function createBodyEncoder(settings: ResponsesOptions) {
   const { fields, request_defaults } = settings
   const defaults = Object.entries(request_defaults)
   const ownDefaults = defaults.filter(([field]) => !isGatewayField(field) && !RESERVED.has(field))
@@ -110,12 +102,15 @@ export function createBodyEncoder(settings: ResponsesOptions): BodyEncoder {
   }
 
   return {
-    answer: (call, stream) => JSON.stringify({ ...bodyOf(call), ...(stream ? streamOf(call.request) : {}) }),
-    count(call) {
+    answer: (call: UpstreamCall, stream: boolean) =>
+      JSON.stringify({ ...bodyOf(call), ...(stream ? streamOf(call.request) : {}) }),
+    /** The body of a token-count request for the same prompt. */
+    count(call: UpstreamCall) {
       const body = bodyOf(call)
       return JSON.stringify(Object.fromEntries(COUNTED.map((field) => [field, body[field]])))
     },
-    defaults(model) {
+    /** The operator's defaults, under the vendor's field names. */
+    defaults(model: string) {
       if (defaults.length === 0) return {}
       const { include: _, ...fields } = bodyOf({ model, request: { model, messages: [] } })
       return fields

@@ -7,24 +7,15 @@ import type { Wire } from '../../upstream/transport-fetch.ts'
 import { createPackageErrors, issuesIn, nameOf } from '../errors.ts'
 import type { ChatVendor } from './chat-family.ts'
 
-type ChatErrors = {
-  /** Whatever a package's method threw. */
-  thrown(thrown: unknown, wire: Wire, model: string): GatewayError
-  /** An error that came as a part of a stream. */
-  inStream(error: unknown, wire: Wire, model: string): GatewayError
-  /** A response that ended without a finish reason. */
-  cut(wire: Wire, model: string, raw?: string): GatewayError
-  logged(error: GatewayError, model: string): GatewayError
-}
-
 export function createChatErrors(
   parts: Pick<AdapterParts, 'id' | 'clock' | 'log'> & { vendor: Pick<ChatVendor, 'kind'> },
-): ChatErrors {
+) {
   const errors = createPackageErrors(parts)
   const upstream = `The upstream "${parts.id}"`
   const field = `provider_options.${parts.vendor.kind}`
   const fields = { own: { name: field, param: field } }
 
+  /** A response that ended without a finish reason. */
   function cut(wire: Wire, model: string, raw?: string): GatewayError {
     const error = wire.failure ?? errors.inResponse(wire, model)
     if (error) return error
@@ -61,7 +52,8 @@ export function createChatErrors(
   return {
     cut,
     logged: errors.logged,
-    thrown(thrown, wire, model) {
+    /** Whatever a package's method threw. */
+    thrown(thrown: unknown, wire: Wire, model: string): GatewayError {
       const isOurs = wire.failure || thrown instanceof GatewayError
       const known = isOurs || wire.response ? undefined : unsupported(thrown)
       const error = known ?? errors.known(thrown, wire, { model, fields })
@@ -72,7 +64,8 @@ export function createChatErrors(
       // A package that fails at the very end of a body has found half an event there.
       return first ?? (wire.isAtEnd ? cut(wire, model) : errors.unreadable(thrown, wire.response?.status))
     },
-    inStream(error, wire, model) {
+    /** An error that came as a part of a stream. */
+    inStream(error: unknown, wire: Wire, model: string): GatewayError {
       if (wire.failure) return wire.failure
       if (error instanceof GatewayError) return error
       // Without data this is how a package reports a stream that ended without a finish reason.

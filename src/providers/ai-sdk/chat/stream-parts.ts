@@ -4,16 +4,10 @@ import { newToolCallId } from '../../../protocols/shared/upstream.ts'
 import type { StreamPart } from './chat-family.ts'
 import { annotationOf, finishOf, opaqueOf, type ResponseIdentity, stopSequenceOf, usageOf } from './completion.ts'
 
-type PartReader = {
-  /** undefined for a part that has nothing for a client. */
-  decode(part: StreamPart): ChatChunk | undefined
-  isFinished(): boolean
-}
-
 type Call = { index: number; hasArguments: boolean; hasOpaque: boolean }
 type Part<Type extends StreamPart['type']> = Extract<StreamPart, { type: Type }>
 
-export function createPartReader(identity: ResponseIdentity): PartReader {
+export function createPartReader(identity: ResponseIdentity) {
   let id = identity.id
   let hasRole = false
   let isFinished = false
@@ -109,7 +103,8 @@ export function createPartReader(identity: ResponseIdentity): PartReader {
 
   return {
     isFinished: () => isFinished,
-    decode(part) {
+    /** undefined for a part that has nothing for a client. */
+    decode(part: StreamPart): ChatChunk | undefined {
       switch (part.type) {
         case 'response-metadata':
           id = part.id ?? id

@@ -14,18 +14,11 @@ type Request = {
   isAccepted: boolean
 }
 
-export type ImageErrors = {
-  /** The error that a response is; undefined: it is none. */
-  inResponse(response: UpstreamResponse, request: Request): GatewayError | undefined
-  unreadable(thrown: unknown, status: number): GatewayError
-  /** The package did not accept the request. */
-  unsent(thrown: unknown): GatewayError
-  logged(error: GatewayError, model: string): GatewayError
-}
+export type ImageErrors = ReturnType<typeof createImageErrors>
 
 type ErrorParts = Pick<AdapterParts, 'id' | 'clock' | 'log'> & { vendor: ImageVendor }
 
-export function createImageErrors(parts: ErrorParts): ImageErrors {
+export function createImageErrors(parts: ErrorParts) {
   const { id, vendor } = parts
   const errors = createPackageErrors(parts)
   const upstream = `The upstream "${id}"`
@@ -50,7 +43,8 @@ export function createImageErrors(parts: ErrorParts): ImageErrors {
   return {
     logged: errors.logged,
     unreadable: errors.unreadable,
-    inResponse(response, { model, isAccepted }) {
+    /** The error that a response is; undefined: it is none. */
+    inResponse(response: UpstreamResponse, { model, isAccepted }: Request): GatewayError | undefined {
       const { status, payload } = response
       const order_kind = isAccepted ? undefined : vendor.kind
       const errorClass = vendor.classifyError?.(payload, status)
@@ -64,7 +58,8 @@ export function createImageErrors(parts: ErrorParts): ImageErrors {
         ? new GatewayError('bad_upstream_response', `${upstream} returned no image.`, { fail_code: 'no_output' })
         : undefined
     },
-    unsent: (thrown) =>
+    /** The package did not accept the request. */
+    unsent: (thrown: unknown) =>
       errors.unsent(thrown, {
         own: { name: `metadata.${vendor.kind}`, param: 'metadata' },
         fieldOf: (option) => Object.entries(vendor.options ?? {}).find(([, name]) => name === option)?.[0],

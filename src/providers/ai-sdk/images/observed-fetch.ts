@@ -19,14 +19,8 @@ type ObserverParts = {
 
 export type Generated = { images: GeneratedImage[]; usage?: ImageUsage }
 
-type ObservedFetch = {
-  fetch: PackageFetch
-  generated(): Generated | undefined
-  errorFor(thrown: unknown): GatewayError
-}
-
 /** Good for one call of the package's method. */
-export function observedFetch({ fetch, wire, connection, errors, model }: ObserverParts): ObservedFetch {
+export function observedFetch({ fetch, wire, connection, errors, model }: ObserverParts) {
   const { vendor, targetUrl, unroute } = connection
   let generated: Generated | undefined
   let error: GatewayError | undefined
@@ -78,7 +72,7 @@ export function observedFetch({ fetch, wire, connection, errors, model }: Observ
   return {
     fetch: asFetch(send),
     generated: () => generated,
-    errorFor(thrown) {
+    errorFor(thrown: unknown): GatewayError {
       if (error) return error
       if (wire.failure) {
         return wire.orderSent ? withoutAcceptance(wire.failure, receipt !== undefined) : neverSent(wire.failure)
