@@ -5,9 +5,9 @@ import { releaseIdleMemory } from './idle-memory.ts'
 function watched() {
   const clock = manualClock()
   const requests = { open: 0, started: 0 }
-  let released = 0
-  const stop = releaseIdleMemory({ requests: () => requests, release: () => void released++, clock })
-  return { clock, requests, stop, released: () => released }
+  const drops_code: boolean[] = []
+  const stop = releaseIdleMemory({ requests: () => requests, release: (drops) => void drops_code.push(drops), clock })
+  return { clock, requests, stop, drops_code, released: () => drops_code.length }
 }
 
 describe('the memory of an idle gateway', () => {
@@ -46,6 +46,20 @@ describe('the memory of an idle gateway', () => {
     expect(released()).toBe(0)
     clock.advance(5_000)
     expect(released()).toBe(1)
+  })
+
+  it('is returned without the compiled code from the thousandth request on', () => {
+    const { clock, requests, drops_code } = watched()
+    requests.started = 999
+    clock.advance(10_000)
+    expect(drops_code).toEqual([true])
+    requests.started += 1_000
+    clock.advance(10_000)
+    expect(drops_code).toEqual([true, false])
+    const busy = watched()
+    busy.requests.started = 1_000
+    busy.clock.advance(10_000)
+    expect(busy.drops_code).toEqual([false])
   })
 
   it('is no longer looked at once stopped', () => {

@@ -4,14 +4,15 @@ import type { Clock } from '../../kit/clock.ts'
 type IdleMemoryParts = {
   /** Requests that are open, and all that have started since that of the process. */
   requests(): { open: number; started: number }
-  release(): void
+  /** `drops_code`: also what was compiled, of which little is used again after a start. */
+  release(drops_code: boolean): void
   clock: Clock
 }
 
 const LOOK_MILLISECONDS = 5_000
 /** Health checks and scrapes go on while nobody calls a model. */
 const FEW_REQUESTS = 10
-/** Compiled code is dropped as well, and compiled again once it is used: a quarter of a second of processor time in all. */
+/** A gateway that has served so many keeps its compiled code: to compile it again takes a second, and delays each tenth call. */
 const REQUESTS_BETWEEN = 1_000
 
 /** The result ends it. */
@@ -23,7 +24,7 @@ export function releaseIdleMemory({ requests, release, clock }: IdleMemoryParts)
     const { open, started } = requests()
     if (open === 0 && started - seen <= FEW_REQUESTS && started - released_at >= REQUESTS_BETWEEN) {
       released_at = started
-      release()
+      release(started < REQUESTS_BETWEEN)
     }
     seen = started
     wait()
@@ -36,10 +37,10 @@ export function releaseIdleMemory({ requests, release, clock }: IdleMemoryParts)
 }
 
 /**
- * The runtime by itself keeps what a burst took for minutes: its code of all tiers, and pages of which little is used. The
- * second step follows when nothing runs, and drops the code that only the start, or only the burst, has used.
+ * The runtime by itself keeps what a burst took for minutes: pages of which little is used, and its code of all tiers. The
+ * second step follows when nothing runs, and drops all compiled code.
  */
-export function shrinkHeap(): void {
+export function shrinkHeap(drops_code: boolean): void {
   Bun.gc(true)
-  Bun.shrink()
+  if (drops_code) Bun.shrink()
 }

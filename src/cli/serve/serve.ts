@@ -108,9 +108,9 @@ async function serve({ given, terminal, clock }: { given: Arguments; terminal: T
     current = next
   }
   const watched = watchConfig({ path, current: config, load, apply, secrets, log, clock })
-  const release = () => {
+  const release = (drops_code: boolean) => {
     gateway.releaseMemory()
-    shrinkHeap()
+    shrinkHeap(drops_code)
   }
   const endRelease = releaseIdleMemory({ requests, release, clock })
   process.on('SIGHUP', () => void watched.reload())
