@@ -11,7 +11,7 @@ export type ConfigHistory = {
 }
 
 type HistoryParts = {
-  store: Pick<ConfigVersionStore, 'add'>
+  store: Pick<ConfigVersionStore, 'isLast' | 'add'>
   /** Undefined: the gateway runs without a file. */
   file: string | undefined
   clock: Clock
@@ -38,11 +38,15 @@ export function createConfigHistory({ store, file, clock, log }: HistoryParts): 
     async record({ actor, changes }) {
       try {
         const text = file === undefined ? undefined : readTextFile(file)
-        const masked = text === undefined || text.length > MAX_TEXT ? undefined : masking().maskText(text)
-        if (file === undefined || text === undefined || !masked) return
+        if (file === undefined || text === undefined || text.length > MAX_TEXT) return
+        const hash = sha256(text)
+        // Most starts: nothing is masked, nothing written.
+        if (await store.isLast({ file, hash })) return
+        const masked = masking().maskText(text)
+        if (!masked) return
         const at_ms = clock.now()
         const version_id = `cfg_${orderedAlphanumerics(at_ms, 24)}`
-        await store.add({ version_id, at_ms, actor, file, hash: sha256(text), text: masked.text, changes })
+        await store.add({ version_id, at_ms, actor, file, hash, text: masked.text, changes })
       } catch (error) {
         log.error('a configuration is not in the history', {}, error)
       }

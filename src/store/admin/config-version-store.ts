@@ -15,7 +15,9 @@ export type ConfigVersion = {
 }
 
 export type ConfigVersionStore = {
-  /** Unless the last one of the file has this hash: false then. Keeps the newest 200. */
+  /** Whether the last one of the file has this hash. */
+  isLast(version: Pick<ConfigVersion, 'file' | 'hash'>): Promise<boolean>
+  /** Unless it is the last one: false then. Keeps the newest 200. */
   add(version: ConfigVersion): Promise<boolean>
   /** Newest first, without texts. */
   page(options: { limit: number; after?: string[] }): Promise<StorePage<Omit<ConfigVersion, 'text'>>>

@@ -1,27 +1,36 @@
 /** The configurations that were in force, in the database. */
 import type { Engine } from '../engine.ts'
 import { beyond, pageOf } from '../page.ts'
+import type { Database } from '../tables.ts'
 import { lockRevision } from '../tokens/account-columns.ts'
-import type { ConfigVersionStore } from './config-version-store.ts'
+import type { ConfigVersion, ConfigVersionStore } from './config-version-store.ts'
 
 const KEPT_VERSIONS = 200
 const SHOWN = ['version_id', 'at_ms', 'actor', 'file', 'hash', 'changes'] as const
 
+type Named = Pick<ConfigVersion, 'file' | 'hash'>
+
+async function isLast(rows: Pick<Database, 'selectFrom'>, { file, hash }: Named): Promise<boolean> {
+  const last = await rows
+    .selectFrom('config_versions')
+    .select('hash')
+    .where('file', '=', file)
+    .orderBy('at_ms', 'desc')
+    .orderBy('version_id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return last?.hash === hash
+}
+
 export function configVersionStore({ db, write }: Engine): ConfigVersionStore {
   return {
+    isLast: (version) => isLast(db, version),
+
     add: (version) =>
       write(async (rows) => {
         // Several processes apply the same file at once.
         await lockRevision(rows)
-        const last = await rows
-          .selectFrom('config_versions')
-          .select('hash')
-          .where('file', '=', version.file)
-          .orderBy('at_ms', 'desc')
-          .orderBy('version_id', 'desc')
-          .limit(1)
-          .executeTakeFirst()
-        if (last?.hash === version.hash) return false
+        if (await isLast(rows, version)) return false
         await rows
           .insertInto('config_versions')
           .values({ ...version, changes: JSON.stringify(version.changes) })
