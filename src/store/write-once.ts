@@ -2,9 +2,7 @@
 import type { Engine } from './engine.ts'
 import type { ModelStore, SecretStore } from './store.ts'
 import type { Database } from './tables.ts'
-
-/** Values in one statement are bounded on every engine (SQLite 32,766). */
-const IDS_PER_STATEMENT = 500
+import { chunks } from './tasks/task-sql.ts'
 
 export function modelStore({ db, write: inTransaction }: Engine): ModelStore {
   return {
@@ -40,12 +38,6 @@ async function firstSeenOf(db: Database, ids: string[]): Promise<Map<string, num
     for (const row of rows) times.set(row.id, row.first_seen)
   }
   return times
-}
-
-function chunks(ids: string[]): string[][] {
-  const parts: string[][] = []
-  for (let at = 0; at < ids.length; at += IDS_PER_STATEMENT) parts.push(ids.slice(at, at + IDS_PER_STATEMENT))
-  return parts
 }
 
 export function secretStore({ db, write }: Engine): SecretStore {

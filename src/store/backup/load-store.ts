@@ -4,6 +4,7 @@ import { fillSqlite } from '../engines/sqlite-fill.ts'
 import { MIGRATIONS, migrateWithin } from '../migrate.ts'
 import { StoreError } from '../store.ts'
 import type { Database, Write } from '../tables.ts'
+import { chunks } from '../tasks/task-sql.ts'
 import type { RowBatch, RowSource, Table, Value } from './rows.ts'
 import { tablesOf } from './snapshot.ts'
 
@@ -38,10 +39,8 @@ async function insertBatch(write: Write, { name, columns }: Table, { rows }: Row
   const size = Math.max(1, Math.floor(MAX_VALUES / columns.length))
   const names = sql.join(columns.map((column) => sql.ref(column.name)))
   const tuple = (row: Value[]) => sql`(${sql.join(row.map((value) => sql.val(value)))})`
-  for (let at = 0; at < rows.length; at += size) {
-    const some = sql.join(rows.slice(at, at + size).map(tuple))
-    await sql`insert into ${sql.table(name)} (${names}) values ${some}`.execute(write)
-  }
+  for (const some of chunks(rows, size))
+    await sql`insert into ${sql.table(name)} (${names}) values ${sql.join(some.map(tuple))}`.execute(write)
 }
 
 /**

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
 import { chunks } from '../tasks/task-sql.ts'
-import type { Batch, BatchLine, BatchStore, LineOutcome, LineResult } from './batch-store.ts'
+import type { Batch, BatchLine, BatchLineStore, LineOutcome, LineResult } from './batch-store.ts'
 import type { BatchLinesTable } from './batch-tables.ts'
 
 /** A line waits, is called, or has a result. */
@@ -24,24 +24,8 @@ const LINES_PER_UPDATE = 100
 
 type Claimed = Pick<Batch, 'batch_id' | 'fence'>
 type Ending = { line: number; result?: LineResult }
-type Lines = Omit<
-  BatchStore,
-  | 'add'
-  | 'find'
-  | 'list'
-  | 'unfinished'
-  | 'counts'
-  | 'earliest'
-  | 'claim'
-  | 'renew'
-  | 'save'
-  | 'postpone'
-  | 'cancel'
-  | 'hide'
-  | 'remove'
->
 
-export function batchLines(engine: Engine): Lines {
+export function batchLines(engine: Engine): BatchLineStore {
   const { db, write, many_writers } = engine
 
   const open = (batch_id: string, state: number) =>
@@ -63,7 +47,7 @@ export function batchLines(engine: Engine): Lines {
   const endLines = (batch: Claimed, results: readonly Ending[], isInState: RawBuilder<unknown>) =>
     owned(batch, async (rows) => {
       const closed: LineResult[] = []
-      for (const some of chunks([...results], LINES_PER_UPDATE)) {
+      for (const some of chunks(results, LINES_PER_UPDATE)) {
         const given = some.map(
           ({ line, result }) =>
             sql`(cast(${line} as integer), cast(${result?.kind ?? null} as text), cast(${result?.text ?? null} as text))`,
@@ -91,7 +75,7 @@ export function batchLines(engine: Engine): Lines {
           .where('line', '>=', first.line)
           .execute()
         const NEW = { state: WAITS, attempts: 0, called_again: 0, kind: null, result: null }
-        for (const some of chunks([...lines]))
+        for (const some of chunks(lines))
           await rows
             .insertInto('batch_lines')
             .values(

@@ -173,7 +173,7 @@ type BatchChange = {
   release?: true
 }
 
-export type BatchStore = {
+export type BatchStore = BatchLineStore & {
   /** Durable when it resolves. */
   add(batch: Batch): Promise<void>
   /** With a `token_id`: only a batch of that token that was not deleted. */
@@ -200,7 +200,9 @@ export type BatchStore = {
   hide(batch_id: string, token_id: string, at: { now: number; now_ms: number }): Promise<void>
   /** Removes the row of an ended batch. */
   remove(batch_id: string): Promise<void>
+}
 
+export type BatchLineStore = {
   /** Replaces all lines from this number on: after a crash they are read again. False if the fence has changed. */
   addLines(batch: Claimed, lines: readonly NewLine[]): Promise<boolean>
   /** Lines that wait, after this number. */

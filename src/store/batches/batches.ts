@@ -4,13 +4,10 @@ import { UNFINISHED_BATCHES } from '../../spec/batch.ts'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
-import { skipLocked } from '../tasks/task-sql.ts'
 import { dueInTurns } from '../turns.ts'
 import { batchLines } from './batch-lines.ts'
 import type { Batch, BatchFilter, BatchStore } from './batch-store.ts'
 import type { BatchesTable } from './batch-tables.ts'
-
-/** The states that a batch leaves again. */
 
 export function batchStore(engine: Engine): BatchStore {
   const { db, write } = engine
@@ -201,17 +198,7 @@ async function listBatches(db: Database, filter: BatchFilter): Promise<Batch[]> 
 type Claim = Parameters<BatchStore['claim']>[0]
 
 async function claimRows(engine: Engine, rows: Write, { by, now_ms, until_ms, limit }: Claim): Promise<Batch[]> {
-  // Concurrent claims skip the rows that others have locked: with more candidates some remain.
-  const turns = await dueInTurns(
-    rows,
-    { table: 'batches', id: 'batch_id' },
-    { now_ms, limit: engine.many_writers ? limit * 4 : limit },
-  )
-  if (turns.length === 0) return []
-  const due = rows.selectFrom('batches').selectAll().where('batch_id', 'in', turns).where('due_ms', '<=', now_ms)
-  const found = await skipLocked(engine, due).execute()
-  const turnOf = ({ batch_id }: { batch_id: string }) => turns.indexOf(batch_id)
-  const claimed = found.sort((one, other) => turnOf(one) - turnOf(other)).slice(0, limit)
+  const claimed = await dueInTurns(engine, rows, { table: 'batches', id: 'batch_id', now_ms, limit })
   if (claimed.length === 0) return []
   const ids = claimed.map(({ batch_id }) => batch_id)
   await rows

@@ -2,6 +2,7 @@
 import { NANO } from '../../spec/price.ts'
 import { createInsert } from '../fixed-statements.ts'
 import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, OfCall, Write } from '../tables.ts'
+import { chunks } from '../tasks/task-sql.ts'
 import type { LedgerEntry } from './ledger-entry.ts'
 import { END_USERS_PER_DAY, OTHER_END_USERS, SUM_PERIODS } from './ledger-store.ts'
 
@@ -179,7 +180,7 @@ function createSums<Row extends LedgerCounts>() {
       sums.set(key, row)
     },
     *statements(): Generator<Row[]> {
-      yield* chunks(inOrder(sums))
+      yield* chunks(inOrder(sums), ROWS_PER_STATEMENT)
       for (const row of full) yield [row]
     },
   }
@@ -188,10 +189,6 @@ function createSums<Row extends LedgerCounts>() {
 /** In key order, to avoid deadlocks. */
 const inOrder = <Row>(sums: Map<string, Row>): Row[] =>
   [...sums].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, sum]) => sum)
-
-function* chunks<Row>(rows: Row[]): Generator<Row[]> {
-  for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) yield rows.slice(at, at + ROWS_PER_STATEMENT)
-}
 
 /**
  * The end users that have no row of their own on their day, since their token has named too many others: the client

@@ -1,10 +1,11 @@
 /** Calls that have begun and are not recorded yet, in durable mode: if their process ends, they become entries. */
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
+import { chunks } from '../tasks/task-sql.ts'
 import { appendEntries, entryOfRow } from './ledger-append.ts'
 import { type LedgerEntry, type OpenCall, reversalOf } from './ledger-entry.ts'
 
-const ROWS_PER_STATEMENT = 500
+const LAPSED_PER_STATEMENT = 500
 
 /** The id of the entry that an open call becomes: another one than its own, so that both can be recorded. */
 const interruptedId = (entry_id: string): string => `${entry_id}:interrupted`
@@ -16,16 +17,12 @@ export async function openCalls(
 ): Promise<void> {
   await write(async (rows) => {
     await renewLease(rows, lease)
-    for (let at = 0; at < calls.length; at += ROWS_PER_STATEMENT)
+    const { process } = lease
+    const opened = calls.map((call) => ({ entry_id: call.entry_id, entry: interruptedEntry(call), process }))
+    for (const some of chunks(opened))
       await rows
         .insertInto('open_calls')
-        .values(
-          calls.slice(at, at + ROWS_PER_STATEMENT).map((call) => ({
-            entry_id: call.entry_id,
-            entry: interruptedEntry(call),
-            process: lease.process,
-          })),
-        )
+        .values(some)
         .onConflict((conflict) => conflict.column('entry_id').doNothing())
         .execute()
   })
@@ -53,8 +50,8 @@ export async function renewLease(write: Write, lease: { process: string; until_m
  * its lease, is taken back.
  */
 export async function closeCalls(write: Write, entry_ids: readonly string[]): Promise<void> {
-  for (let at = 0; at < entry_ids.length; at += ROWS_PER_STATEMENT) {
-    const some = [...entry_ids.slice(at, at + ROWS_PER_STATEMENT)].sort()
+  for (const some of chunks(entry_ids)) {
+    some.sort()
     const closed = await write.deleteFrom('open_calls').where('entry_id', 'in', some).returning('entry_id').execute()
     if (closed.length === some.length) continue
     const known = new Set(closed.map(({ entry_id }) => entry_id))
@@ -85,12 +82,12 @@ export function interruptLapsed({ write }: Pick<Engine, 'write'>, now_ms: number
         .select('entry_id')
         .where('process', '=', process)
         .orderBy('entry_id')
-        .limit(ROWS_PER_STATEMENT)
+        .limit(LAPSED_PER_STATEMENT)
       const open = await rows.deleteFrom('open_calls').where('entry_id', 'in', some).returningAll().execute()
       // With the time of their arrival: they count towards the budgets that have admitted them.
       const entries = open.map(({ entry }) => JSON.parse(entry) as LedgerEntry)
       count += (await appendEntries(rows, entries)).length
-      if (open.length < ROWS_PER_STATEMENT)
+      if (open.length < LAPSED_PER_STATEMENT)
         await rows
           .deleteFrom('ledger_processes')
           .where('process', '=', process)

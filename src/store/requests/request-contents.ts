@@ -1,6 +1,7 @@
 /** Contents of requests in the database. */
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
+import { chunks } from '../tasks/task-sql.ts'
 import type { RequestContentsStore } from './contents-row.ts'
 
 const ROWS_PER_BATCH = 200
@@ -12,10 +13,10 @@ export function requestContentsStore({ db, write }: Engine): RequestContentsStor
   return {
     append: (added) =>
       write(async (rows) => {
-        for (let at = 0; at < added.length; at += ROWS_PER_STATEMENT) {
+        for (const some of chunks(added, ROWS_PER_STATEMENT)) {
           await rows
             .insertInto('request_contents')
-            .values(added.slice(at, at + ROWS_PER_STATEMENT))
+            .values(some)
             .onConflict((conflict) => conflict.column('row_id').doNothing())
             .execute()
         }

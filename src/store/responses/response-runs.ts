@@ -3,7 +3,6 @@ import { parseRequestJson } from '../../kit/json.ts'
 import { createEarliestDue } from '../earliest-due.ts'
 import type { Engine } from '../engine.ts'
 import type { Write } from '../tables.ts'
-import { skipLocked } from '../tasks/task-sql.ts'
 import { dueInTurns } from '../turns.ts'
 import { appendItems } from './conversations.ts'
 import type { ResponseRun, ResponseRunStore, StoredEvents } from './response-store.ts'
@@ -109,22 +108,7 @@ export function responseRunStore(engine: Engine): ResponseRunStore {
 type Claim = Parameters<ResponseRunStore['claim']>[0]
 
 async function claimRows(engine: Engine, rows: Write, { now_ms, until_ms, limit }: Claim): Promise<ResponseRun[]> {
-  // Concurrent claims skip the rows that others have locked: with more candidates some remain.
-  const candidates = await dueInTurns(
-    rows,
-    { table: 'response_runs', id: 'response_id' },
-    { now_ms, limit: engine.many_writers ? limit * 4 : limit },
-  )
-  if (candidates.length === 0) return []
-  const due = rows
-    .selectFrom('response_runs')
-    .selectAll()
-    .where('response_id', 'in', candidates)
-    .where('due_ms', '<=', now_ms)
-  const turn = new Map(candidates.map((response_id, index) => [response_id, index]))
-  const turnOf = ({ response_id }: { response_id: string }) => turn.get(response_id) ?? 0
-  const found = await skipLocked(engine, due).execute()
-  const runs = found.sort((one, other) => turnOf(one) - turnOf(other)).slice(0, limit)
+  const runs = await dueInTurns(engine, rows, { table: 'response_runs', id: 'response_id', now_ms, limit })
   const claimed: ResponseRun[] = []
   for (const { response_id, request, end_user, attempts, fence } of runs) {
     await rows

@@ -2,11 +2,10 @@
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { ResponsesTable, Write } from '../tables.ts'
+import { chunks } from '../tasks/task-sql.ts'
 import type { StoredResponse } from './response-row.ts'
 import type { ResponseStore } from './response-store.ts'
 
-/** Values in one statement are bounded on every engine (SQLite 32,766). */
-const IDS_PER_STATEMENT = 500
 /** Previous responses are extended by a day more than needed, so that not every turn rewrites all turns before it. */
 const DAY_SECONDS = 86_400
 
@@ -16,11 +15,11 @@ export function responseStore({ db, write }: Engine): ResponseStore {
 
     async find(response_ids, token_id, now) {
       const found: StoredResponse[] = []
-      for (let at = 0; at < response_ids.length; at += IDS_PER_STATEMENT) {
+      for (const some of chunks(response_ids)) {
         const rows = await db
           .selectFrom('responses')
           .selectAll()
-          .where('response_id', 'in', response_ids.slice(at, at + IDS_PER_STATEMENT))
+          .where('response_id', 'in', some)
           .where('token_id', '=', token_id)
           .where('expires_at', '>', now)
           .execute()
@@ -31,11 +30,11 @@ export function responseStore({ db, write }: Engine): ResponseStore {
 
     async textLength(response_ids, token_id, now) {
       let length = 0
-      for (let at = 0; at < response_ids.length; at += IDS_PER_STATEMENT) {
+      for (const some of chunks(response_ids)) {
         const { signs } = await db
           .selectFrom('responses')
           .select(sql<number | string | null>`sum(length(input) + length(response))`.as('signs'))
-          .where('response_id', 'in', response_ids.slice(at, at + IDS_PER_STATEMENT))
+          .where('response_id', 'in', some)
           .where('token_id', '=', token_id)
           .where('expires_at', '>', now)
           .executeTakeFirstOrThrow()
@@ -119,11 +118,11 @@ export async function addResponse(rows: Write, added: StoredResponse, previous_i
     .insertInto('responses')
     .values({ ...row, end_user, input: JSON.stringify(input), response: JSON.stringify(response) })
     .execute()
-  for (let at = 0; at < previous_ids.length; at += IDS_PER_STATEMENT) {
+  for (const some of chunks(previous_ids)) {
     await rows
       .updateTable('responses')
       .set({ expires_at: row.expires_at + DAY_SECONDS })
-      .where('response_id', 'in', previous_ids.slice(at, at + IDS_PER_STATEMENT))
+      .where('response_id', 'in', some)
       .where('expires_at', '<', row.expires_at)
       .execute()
   }

@@ -26,7 +26,7 @@ export function skipLocked<T extends { forUpdate(): { skipLocked(): T } }>(engin
 }
 
 /** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535). */
-export function chunks<T>(values: T[], size = 500): T[][] {
+export function chunks<T>(values: readonly T[], size = 500): T[][] {
   const parts: T[][] = []
   for (let at = 0; at < values.length; at += size) parts.push(values.slice(at, at + size))
   return parts

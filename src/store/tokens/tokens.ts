@@ -16,7 +16,7 @@ export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
   return {
     add: (token, audit) =>
       inTransaction(async (write) => {
-        await insert(write, token)
+        await insert(write, token, await bumpRevision(write))
         if (audit) await appendAudit(write, audit)
       }),
 
@@ -27,7 +27,7 @@ export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
         // sees the token that the first has added.
         const revision = await bumpRevision(write)
         if (await anyToken(write)) return false
-        await write.insertInto('tokens').values(toRow(token, revision)).execute()
+        await insert(write, token, revision)
         if (audit) await appendAudit(write, audit)
         return true
       })
@@ -104,10 +104,8 @@ export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
   }
 }
 
-async function insert(write: Write, token: StoredToken): Promise<void> {
-  const revision = await bumpRevision(write)
-  await write.insertInto('tokens').values(toRow(token, revision)).execute()
-}
+const insert = (write: Write, token: StoredToken, revision: number) =>
+  write.insertInto('tokens').values(toRow(token, revision)).execute()
 
 async function anyToken(db: Database): Promise<boolean> {
   const row = await db.selectFrom('tokens').select('token_id').limit(1).executeTakeFirst()
