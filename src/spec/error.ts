@@ -190,6 +190,9 @@ export class GatewayError extends Error {
   }
 }
 
+export const missingField = (param: string) =>
+  new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
+
 /** `param`: the parameter of the request that has this value. */
 export const invalidValue = (param: string, message: string) => new GatewayError('invalid_value', message, { param })
 

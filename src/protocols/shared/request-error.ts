@@ -2,8 +2,8 @@
 import type { Static, TObject } from 'typebox'
 import type { checker } from '../../kit/checker.ts'
 import { diagnose, foundText, type Problem, pathText } from '../../kit/diagnose.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { GatewayError } from '../../spec/error.ts'
+import { isRecord, type JsonRecord, parseExactJson } from '../../kit/json.ts'
+import { GatewayError, invalidValue, missingField } from '../../spec/error.ts'
 import type { ContentPart } from '../../spec/message.ts'
 import type { ChatRequest, Message } from './canonical.ts'
 
@@ -75,9 +75,7 @@ function placeOf(param: string, { messages, tools = [] }: ChatRequest, names: Cl
 export function refusalOf(problem: Problem | undefined): GatewayError {
   if (!problem) return new GatewayError('invalid_value', 'The body does not match the schema of the request.')
   const param = pathText(problem.path)
-  if (problem.kind === 'missing') {
-    return new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
-  }
+  if (problem.kind === 'missing') return missingField(param)
   if (problem.path.length === 0) {
     return new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(problem.found)}.`)
   }
@@ -110,6 +108,18 @@ export function knownMembers<S extends TObject>(
   const fields: unknown = Object.fromEntries(known)
   if (check.Check(fields)) return fields
   throw refusalOf(diagnose(schema, fields))
+}
+
+/** The error for a field that a provider does not support in this way. */
+export const refusedField = (param: string, rule: string) =>
+  new GatewayError('unsupported_parameter', `"${param}" ${rule}.`, { param })
+
+/** The object in the text of a call's arguments; an empty text is one without members. */
+export function argumentsObject(text: string, param: string): JsonRecord {
+  if (text.trim() === '') return {}
+  const value = parseExactJson(text)
+  if (isRecord(value)) return value
+  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }
 
 /** The error for a content part that a provider cannot read: nothing was sent. */

@@ -1,5 +1,5 @@
 /** Decodes the contents of a contentgen request to canonical messages. */
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { invalidValue, missingField } from '../../../spec/error.ts'
 import { type ContentPart, contentOf } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { places } from '../../shared/request-error.ts'
@@ -29,7 +29,7 @@ export function historyOf(contents: Content[]): Message[] {
     else {
       addAnswer(answer, history)
       answer = []
-      if (parts.length === 0) throw missing(`${at}.parts`)
+      if (parts.length === 0) throw missingField(`${at}.parts`)
       addUserParts(placed, at, history)
     }
   }
@@ -226,7 +226,5 @@ function messageOf({ reasoning, texts, images, calls }: Draft): Message {
   if (calls.length > 0) message.tool_calls = calls
   return message
 }
-
-const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
 
 const refused = (param: string, rule: string) => invalidValue(param, `"${param}" ${rule}.`)

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { places } from '../../shared/request-error.ts'
 import { fieldsOf } from './fields.ts'
@@ -46,7 +46,7 @@ export function parseCount(body: unknown, model: string): ChatRequest {
   const { generateContentRequest, contents, ...clientRequest } = checked(body, CountTokensRequest, checkCount)
   if (isRecord(generateContentRequest)) return requestOf(generateContentRequest as ContentgenRequest, model)
   if (contents !== undefined) return requestOf({ ...clientRequest, contents } as ContentgenRequest, model)
-  throw new GatewayError('missing_required_parameter', '"contents" is required.', { param: 'contents' })
+  throw missingField('contents')
 }
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): Record<string, unknown> {

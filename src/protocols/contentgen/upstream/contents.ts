@@ -1,12 +1,11 @@
 /** Encodes canonical messages as contents: turns of the user and the model, each with parts. */
 import { isRecord, parseExactJson } from '../../../kit/json.ts'
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { invalidValue, missingField } from '../../../spec/error.ts'
 import { assertAnswerable, isNoText } from '../../shared/answerable.ts'
 import type { Message } from '../../shared/canonical.ts'
-import { refusedPart } from '../../shared/request-error.ts'
+import { argumentsObject, refusedField, refusedPart } from '../../shared/request-error.ts'
 import type { ModelRule } from './model-rules.ts'
 import { imageOf, type Part, type PartReader, partsOf, textParts } from './parts.ts'
-import { refused } from './tools.ts'
 
 type Content = { role: 'user' | 'model'; parts: Part[] }
 type Conversation = { system: Part[]; contents: Content[] }
@@ -37,7 +36,7 @@ export async function conversationOf(messages: Message[], parts: Contents): Prom
     else if (message.role === 'assistant') {
       for (const { id, function: called } of message.tool_calls ?? []) names.set(id, called.name)
       add(turns, 'answer', await answerOf(message, at, parts))
-    } else throw refused(`${at}.role`, 'must not be "function"; use the role "tool"')
+    } else throw refusedField(`${at}.role`, 'must not be "function"; use the role "tool"')
   }
   const contents = turns.map(({ role, parts: content }) => ({ role, parts: content }))
   const conversation = placed(system, contents, parts.rule)
@@ -79,13 +78,10 @@ async function contentOf({ content }: Message, at: string, reader: PartReader): 
 
 async function resultOf(message: Message, at: string, parts: Contents & { names: Map<string, string> }) {
   const { tool_call_id: id } = message
-  if (id === undefined) {
-    const param = `${at}.tool_call_id`
-    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
-  }
+  const param = `${at}.tool_call_id`
+  if (id === undefined) throw missingField(param)
   const name = parts.names.get(id) ?? message.name
   if (name === undefined) {
-    const param = `${at}.tool_call_id`
     throw invalidValue(param, `"${param}" must be the id of a tool call in an earlier message.`)
   }
   const content = await contentOf(message, at, parts)
@@ -112,7 +108,8 @@ function responseOf(text: string, isError: boolean): object {
 }
 
 async function answerOf(message: Message, at: string, parts: Contents): Promise<Part[]> {
-  if (message.function_call) throw refused(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
+  if (message.function_call)
+    throw refusedField(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
   const thoughts: Part[] = []
   /** Signatures of texts, not of thoughts. */
   const hidden: string[] = []
@@ -145,7 +142,7 @@ function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] 
     functionCall: {
       ...(ids ? { id } : {}),
       name: called.name,
-      args: argumentsOf(called.arguments, `${at}.tool_calls[${index}].function.arguments`),
+      args: argumentsObject(called.arguments, `${at}.tool_calls[${index}].function.arguments`),
     },
     ...(opaque?.origin === 'contentgen-compat' ? { thoughtSignature: opaque.value } : {}),
   }))
@@ -154,11 +151,4 @@ function callsOf(message: Message, at: string, { rule, ids }: Contents): Part[] 
   if (first && rule.requires_signatures && !calls.some((call) => call.thoughtSignature))
     first.thoughtSignature = UNSIGNED
   return calls
-}
-
-function argumentsOf(text: string, param: string): unknown {
-  if (text.trim() === '') return {}
-  const value = parseExactJson(text)
-  if (isRecord(value)) return value
-  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }

@@ -1,10 +1,11 @@
 /** Encodes the `generationConfig` of a request. */
 import type { JsonRecord, RawNumber } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 import { thinkingOf } from './thinking.ts'
-import { refused, type VendorTools } from './tools.ts'
+import type { VendorTools } from './tools.ts'
 
 /** Fields that only change their name. */
 const RENAMED: { [field in keyof ChatRequest]?: string } = {
@@ -48,7 +49,7 @@ function formOf({ response_format: format, model }: ChatRequest, rule: ModelRule
   // A forced call is the whole response, so no format applies.
   if (format === undefined || format.type === 'text' || tools.isForced) return {}
   if (tools.hasFunctions && !rule.mixes) {
-    throw refused('response_format', `must not be "${format.type}" together with "tools" for the model "${model}"`)
+    throw refusedField('response_format', `must not be "${format.type}" together with "tools" for the model "${model}"`)
   }
   const json = { responseMimeType: 'application/json' }
   const schema = format.type === 'json_schema' ? format.json_schema.schema : undefined

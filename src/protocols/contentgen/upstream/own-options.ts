@@ -1,7 +1,7 @@
 /** The vendor-specific options that a caller may set in `provider_options`. */
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import { refused } from './tools.ts'
+import { refusedField } from '../../shared/request-error.ts'
 
 const KIND = 'contentgen-compat'
 
@@ -24,14 +24,16 @@ export function ownOptionsOf({ provider_options }: ChatRequest): JsonRecord {
   const at = `provider_options.${KIND}`
   for (const [name, value] of Object.entries(own)) {
     const members = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined
-    if (members === undefined) throw refused(`${at}.${name}`, `is not an option; the options are ${named(OPTIONS)}`)
+    if (members === undefined)
+      throw refusedField(`${at}.${name}`, `is not an option; the options are ${named(OPTIONS)}`)
     if (members === 'whole') continue
     const groups = name === 'tools' && Array.isArray(value) ? value : [value]
     for (const group of groups) {
-      if (!isRecord(group)) throw refused(`${at}.${name}`, `must hold objects with members of ${members.join(', ')}`)
+      if (!isRecord(group))
+        throw refusedField(`${at}.${name}`, `must hold objects with members of ${members.join(', ')}`)
       const unknown = Object.keys(group).find((member) => !members.includes(member))
       if (unknown !== undefined)
-        throw refused(`${at}.${name}.${unknown}`, `is not an option; the options are ${members.join(', ')}`)
+        throw refusedField(`${at}.${name}.${unknown}`, `is not an option; the options are ${members.join(', ')}`)
     }
   }
   return own

@@ -1,12 +1,13 @@
 /** Encodes a chat request for the contentgen API. Unsupported features are refused by name. */
 import type { JsonRecord } from '../../../kit/json.ts'
 import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import type { BodyOptions, MediaReader, UpstreamCall } from '../../shared/upstream.ts'
 import { conversationOf } from './contents.ts'
 import { generationOf } from './generation.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
 import { mergeOptions, ownOptionsOf } from './own-options.ts'
-import { refused, toolsOf } from './tools.ts'
+import { toolsOf } from './tools.ts'
 
 /** The operator's settings for a provider of this protocol. */
 export type ContentgenOptions = BodyOptions & {
@@ -45,7 +46,7 @@ export function createBodyEncoder(settings: ContentgenOptions, media?: () => Med
 
   async function bodyOf({ model, request }: UpstreamCall, signal: AbortSignal): Promise<JsonRecord> {
     for (const [field, { isUsed, instead }] of Object.entries(REFUSED)) {
-      if (isUsed(request)) throw refused(field, `${instead} for the model "${request.model}"`)
+      if (isUsed(request)) throw refusedField(field, `${instead} for the model "${request.model}"`)
     }
     const rule = { ...ruleOf(model), ...settings.rule }
     const own = ownOptionsOf(request)

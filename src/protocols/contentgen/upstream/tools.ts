@@ -1,8 +1,8 @@
 /** Encodes the tools and the tool choice. */
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
-import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 
@@ -13,9 +13,6 @@ export type VendorTools = {
   isForced: boolean
   hasFunctions: boolean
 }
-
-export const refused = (param: string, rule: string) =>
-  new GatewayError('unsupported_parameter', `"${param}" ${rule}.`, { param })
 
 export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   const { tool_choice: choice } = request
@@ -28,7 +25,7 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   const tools: JsonRecord[] = functions.length > 0 ? [{ functionDeclarations: functions.map(functionOf) }] : []
   if (search) {
     if (functions.length > 0 && !rule.mixes) {
-      throw refused(search, `must not be given together with "tools" for the model "${request.model}"`)
+      throw refusedField(search, `must not be given together with "tools" for the model "${request.model}"`)
     }
     tools.push({ googleSearch: {} })
   }

@@ -1,5 +1,5 @@
 /** Decodes the tools and the tool choice of a Messages request. */
-import { GatewayError } from '../../../spec/error.ts'
+import { GatewayError, missingField } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import type { ClientTool, MessagesRequest } from './schema.ts'
@@ -37,8 +37,8 @@ function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tool
     )
   }
   const { name, description, input_schema, strict } = tool
-  if (name === undefined) throw missing(`${at}.name`)
-  if (input_schema === undefined) throw missing(`${at}.input_schema`)
+  if (name === undefined) throw missingField(`${at}.name`)
+  if (input_schema === undefined) throw missingField(`${at}.input_schema`)
   return {
     type: 'function',
     function: {
@@ -49,8 +49,6 @@ function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tool
     },
   }
 }
-
-const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
 
 /** Converts the vendor's web search to the options of chat completions. */
 function searchOf({ user_location, allowed_domains, blocked_domains }: ClientTool): Record<string, unknown> {

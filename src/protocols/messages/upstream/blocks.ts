@@ -1,12 +1,8 @@
 /** Encodes one part of a message as a block: text, images and documents. */
-import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import { refusedPart } from '../../shared/request-error.ts'
 
 export type Block = { type: string } & Record<string, unknown>
-
-export const refused = (param: string, rule: string) =>
-  new GatewayError('unsupported_parameter', `"${param}" ${rule}.`, { param })
 
 export function blockOf(part: ContentPart, at: string): Block {
   if (part.type === 'text') return { type: 'text', text: part.text }

@@ -1,9 +1,9 @@
 /** Encodes canonical messages as turns of blocks. */
-import { parseExactJson } from '../../../kit/json.ts'
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { missingField } from '../../../spec/error.ts'
 import { assertAnswerable } from '../../shared/answerable.ts'
 import type { Message, Reasoning } from '../../shared/canonical.ts'
-import { type Block, blockOf, refused } from './blocks.ts'
+import { argumentsObject, refusedField } from '../../shared/request-error.ts'
+import { type Block, blockOf } from './blocks.ts'
 
 type Turn = { role: 'user' | 'assistant' | 'system'; content: Block[] }
 export type Conversation = { system: Block[]; messages: Turn[] }
@@ -28,7 +28,7 @@ export function conversationOf(messages: Message[], { inner_system }: { inner_sy
     } else if (message.role === 'user') add(turns, 'user', contentOf(message, at))
     else if (message.role === 'tool') add(turns, 'user', [resultOf(message, { at, toolId })])
     else if (message.role === 'assistant') add(turns, 'assistant', answerOf(message, { at, toolId }))
-    else throw refused(`${at}.role`, `must not be "function"; use the role "tool"`)
+    else throw refusedField(`${at}.role`, `must not be "function"; use the role "tool"`)
   }
   assertAnswerable(messages, turns.length > 0, isBlank)
   trimLast(turns)
@@ -65,10 +65,7 @@ type Place = { at: string; toolId: ToolIds }
 
 function resultOf(message: Message, { at, toolId }: Place): Block {
   const { tool_call_id, content, is_error } = message
-  if (tool_call_id === undefined) {
-    const param = `${at}.tool_call_id`
-    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
-  }
+  if (tool_call_id === undefined) throw missingField(`${at}.tool_call_id`)
   return {
     type: 'tool_result',
     tool_use_id: toolId(tool_call_id),
@@ -78,12 +75,13 @@ function resultOf(message: Message, { at, toolId }: Place): Block {
 }
 
 function answerOf(message: Message, { at, toolId }: Place): Block[] {
-  if (message.function_call) throw refused(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
+  if (message.function_call)
+    throw refusedField(`${at}.function_call`, 'is not supported by the vendor; use "tool_calls"')
   const calls = (message.tool_calls ?? []).map((call, index) => ({
     type: 'tool_use',
     id: toolId(call.id),
     name: call.function.name,
-    input: inputOf(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
+    input: argumentsObject(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
   }))
   const refusal = message.refusal ? textBlocks(message.refusal) : []
   return [
@@ -99,13 +97,6 @@ function reasoningBlocks({ text, opaque }: Reasoning): Block[] {
   if (opaque?.origin !== 'messages-compat') return []
   if (text === undefined) return [{ type: 'redacted_thinking', data: opaque.value }]
   return [{ type: 'thinking', thinking: text, signature: opaque.value }]
-}
-
-function inputOf(text: string, param: string): unknown {
-  if (text.trim() === '') return {}
-  const input = parseExactJson(text)
-  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input
-  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }
 
 /**

@@ -2,8 +2,8 @@
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
-import { refused } from './blocks.ts'
 import { vendorSchema } from './json-schema.ts'
 import { type Conversation, continuesUnsigned, conversationOf } from './messages.ts'
 import { type ModelRule, ruleOf } from './model-rules.ts'
@@ -79,10 +79,10 @@ export function createBodyEncoder(settings: MessagesOptions) {
 
 function assertSupported(request: ChatRequest, rule: ModelRule): void {
   for (const [field, { isUsed, instead }] of Object.entries(REFUSED)) {
-    if (isUsed(request)) throw refused(field, `${instead} for the model "${request.model}"`)
+    if (isUsed(request)) throw refusedField(field, `${instead} for the model "${request.model}"`)
   }
   if (!rule.json_schema && request.response_format?.type === 'json_schema') {
-    throw refused(
+    throw refusedField(
       'response_format',
       `must not be "json_schema" for the model "${request.model}"; "json_object" may work`,
     )

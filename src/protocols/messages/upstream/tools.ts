@@ -2,7 +2,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import { refused } from './blocks.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 
@@ -18,7 +18,10 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
   if (tools.length === 0) return {}
   const chosen = choiceOf(allowed ? allowed.mode : choice)
   if (chosen && isForced(chosen.type) && !rule.forced_tools) {
-    throw refused('tool_choice', `must be "auto" or "none" for the model "${request.model}", which decides by itself`)
+    throw refusedField(
+      'tool_choice',
+      `must be "auto" or "none" for the model "${request.model}", which decides by itself`,
+    )
   }
   const type = chosen?.type ?? 'auto'
   const once = parallel_tool_calls !== undefined && type !== 'none'

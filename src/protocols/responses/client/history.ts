@@ -1,5 +1,5 @@
 /** Decodes the items of a Responses request to canonical messages. */
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { customCall } from '../../shared/custom-tools.ts'
@@ -187,16 +187,14 @@ function partOf(part: InputPart, at: string): ContentPart {
   if (part.type === 'input_image') {
     const { image_url: url, detail, file_id } = part
     if (url !== undefined) return { type: 'image_url', image_url: { url, ...(detail === undefined ? {} : { detail }) } }
-    throw file_id === undefined
-      ? new GatewayError('missing_required_parameter', `"${at}.image_url" is required.`, { param: `${at}.image_url` })
-      : fileRefused(`${at}.file_id`, 'image_url')
+    throw file_id === undefined ? missingField(`${at}.image_url`) : fileRefused(`${at}.file_id`, 'image_url')
   }
   const { file_data, file_url, file_id, filename } = part
   const named = filename === undefined ? {} : { filename }
   if (file_data !== undefined) return { type: 'file', file: { file_data, ...named } }
   if (file_url !== undefined) return { type: 'file', file: { file_url, ...named } }
   if (file_id !== undefined) throw fileRefused(`${at}.file_id`, 'file_data" or "file_url')
-  throw new GatewayError('missing_required_parameter', `"${at}.file_data" is required.`, { param: `${at}.file_data` })
+  throw missingField(`${at}.file_data`)
 }
 
 function fileRefused(param: string, instead: string): GatewayError {

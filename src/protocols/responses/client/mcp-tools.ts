@@ -1,7 +1,7 @@
 /** Decodes tools of the type `mcp`, and the items of their calls, for models that only know functions. */
 import { matchesGlob } from '../../../kit/glob.ts'
 import { isRecord } from '../../../kit/json.ts'
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { invalidValue, missingField } from '../../../spec/error.ts'
 import type { ClientTool, InputItem, ResponsesRequest } from './schema.ts'
 
 /** An item, and its place: `input[3]`. */
@@ -23,11 +23,7 @@ export function mcpToolsOf({ tools = [] }: Pick<ResponsesRequest, 'tools'>): { t
     if (tool.type !== 'mcp') return []
     const at = `tools[${index}]`
     const { server_label: label } = tool
-    if (label === undefined) {
-      throw new GatewayError('missing_required_parameter', `"${at}.server_label" is required.`, {
-        param: `${at}.server_label`,
-      })
-    }
+    if (label === undefined) throw missingField(`${at}.server_label`)
     if (labels.has(label)) {
       throw invalidValue(`${at}.server_label`, `"${at}.server_label" must differ from those of other tools.`)
     }

@@ -2,7 +2,7 @@
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
 import { places, refusalOf } from '../../shared/request-error.ts'
@@ -46,9 +46,7 @@ export function translatedRequest(
   const tools = clientTools(clientRequest, items)
   const { names } = tools
   const history = historyOf(items, names)
-  if (history.length === 0) {
-    throw new GatewayError('missing_required_parameter', '"input" is required.', { param: 'input' })
-  }
+  if (history.length === 0) throw missingField('input')
   const request: ChatRequest = {
     model: clientRequest.model,
     messages: [...instructions, ...history],

@@ -1,5 +1,5 @@
 /** Decodes the tools and the tool choice of a Responses request. */
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
 import { customFunction } from '../../shared/custom-tools.ts'
 import { places } from '../../shared/request-error.ts'
@@ -61,7 +61,7 @@ function functionOf(one: OfferedTool, names: ToolNames): Tool {
     )
   }
   const given = isToolSearch ? TOOL_SEARCH.name : tool.name
-  if (given === undefined) throw missing(`${at}.name`)
+  if (given === undefined) throw missingField(`${at}.name`)
   const name = names.vendorName(isToolSearch ? TOOL_SEARCH : { name: given, namespace })
   const description = descriptionOf(one)
   if (type === 'custom') {
@@ -91,11 +91,9 @@ function descriptionOf({ tool: { description }, namespace, about }: OfferedTool)
   return [`Namespace ${namespace}: ${about}`, description].filter((text) => text !== undefined).join('\n\n')
 }
 
-const missing = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
-
 /** The error for a namespace that is incomplete or nested. */
 function badNamespace({ tool, at, namespace }: OfferedTool): GatewayError {
-  if (namespace === undefined) return missing(tool.name === undefined ? `${at}.name` : `${at}.tools`)
+  if (namespace === undefined) return missingField(tool.name === undefined ? `${at}.name` : `${at}.tools`)
   const param = `${at}.type`
   return invalidValue(param, `"${param}" must be "function" or "custom" within a namespace.`)
 }
@@ -116,7 +114,7 @@ function choiceOf(choice: ClientChoice, tools: ClientTools): NonNullable<ChatReq
   if (typeof choice === 'string') return choice
   const { type, name, namespace, mode = 'auto', tools: allowed = [] } = choice
   if (isOwn(type)) {
-    if (name === undefined) throw missing('tool_choice.name')
+    if (name === undefined) throw missingField('tool_choice.name')
     return { type: 'function', function: { name: chosenName({ name, namespace, param: 'tool_choice.name' }, tools) } }
   }
   if (type === 'allowed_tools') {

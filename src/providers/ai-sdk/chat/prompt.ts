@@ -1,10 +1,9 @@
 /** Encodes the messages of a request as the prompt of AI SDK packages; refuses by name what the packages do not support. */
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { isRecord, parseExactJson } from '../../../kit/json.ts'
 import { assertAnswerable, isNoText } from '../../../protocols/shared/answerable.ts'
 import type { Message, Opaque, Reasoning } from '../../../protocols/shared/canonical.ts'
-import { refusedPart } from '../../../protocols/shared/request-error.ts'
-import { GatewayError, invalidValue } from '../../../spec/error.ts'
+import { argumentsObject, refusedField, refusedPart } from '../../../protocols/shared/request-error.ts'
+import { missingField } from '../../../spec/error.ts'
 import type { Media } from '../../media.ts'
 import type { ChatVendor } from './chat-family.ts'
 import { fileOf, type PromptFile } from './prompt-file.ts'
@@ -13,9 +12,6 @@ type PromptParts = { vendor: ChatVendor; model: string; media: Pick<Media, 'read
 type Of<Role> = Extract<LanguageModelV4Message, { role: Role }>
 type AssistantPart = Of<'assistant'>['content'][number]
 type ToolPart = Of<'tool'>['content'][number]
-
-export const unsupported = (param: string, advice: string) =>
-  new GatewayError('unsupported_parameter', `"${param}" ${advice}.`, { param })
 
 export async function promptOf(messages: Message[], parts: PromptParts): Promise<LanguageModelV4Prompt> {
   const system: LanguageModelV4Prompt = []
@@ -45,7 +41,7 @@ export async function promptOf(messages: Message[], parts: PromptParts): Promise
         break
       }
       default:
-        throw unsupported(`${at}.role`, 'must not be "function"; use the role "tool"')
+        throw refusedField(`${at}.role`, 'must not be "function"; use the role "tool"')
     }
   }
   if (parts.vendor.systemFirst) assertAnswerable(messages, prompt.some(hasContent), isNoText)
@@ -86,7 +82,7 @@ async function userParts({ content }: Message, at: string, parts: PromptParts): 
 
 function assistantParts(message: Message, at: string, { vendor, model }: PromptParts): AssistantPart[] {
   if (message.function_call)
-    throw unsupported(`${at}.function_call`, 'is not supported by the provider; use "tool_calls"')
+    throw refusedField(`${at}.function_call`, 'is not supported by the provider; use "tool_calls"')
   const { content } = message
   const texts =
     typeof content === 'string'
@@ -102,7 +98,7 @@ function assistantParts(message: Message, at: string, { vendor, model }: PromptP
       type: 'tool-call',
       toolCallId: call.id,
       toolName: call.function.name,
-      input: inputOf(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
+      input: argumentsObject(call.function.arguments, `${at}.tool_calls[${index}].function.arguments`),
       ...signatureOf(call.opaque, false, vendor, model),
     }),
   )
@@ -139,10 +135,7 @@ type ResultParts = PromptParts & { names: Map<string, string> }
 
 async function resultOf(message: Message, at: string, parts: ResultParts): Promise<ToolPart> {
   const { tool_call_id, content, is_error = false, name } = message
-  if (tool_call_id === undefined) {
-    const param = `${at}.tool_call_id`
-    throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })
-  }
+  if (tool_call_id === undefined) throw missingField(`${at}.tool_call_id`)
   const result = await userParts(message, at, parts)
   const hasFiles = result.some(({ type }) => type !== 'text')
   const text =
@@ -153,11 +146,4 @@ async function resultOf(message: Message, at: string, parts: ResultParts): Promi
     toolName: parts.names.get(tool_call_id) ?? name ?? 'unknown',
     output: hasFiles ? { type: 'content', value: result } : { type: is_error ? 'error-text' : 'text', value: text },
   }
-}
-
-function inputOf(text: string, param: string): unknown {
-  if (text.trim() === '') return {}
-  const input = parseExactJson(text)
-  if (isRecord(input)) return input
-  throw invalidValue(param, `"${param}" must be the JSON text of an object.`)
 }

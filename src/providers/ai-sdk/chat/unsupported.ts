@@ -1,8 +1,8 @@
 /** Fields that change the meaning of a response: refused where the vendor or its package would drop them. */
 import type { ChatRequest, Message } from '../../../protocols/shared/canonical.ts'
 import { hasAudioHistory, NO_AUDIO_HISTORY } from '../../../protocols/shared/field-rules.ts'
+import { refusedField } from '../../../protocols/shared/request-error.ts'
 import type { ChatVendor, Droppable, PackageWarning } from './chat-family.ts'
-import { unsupported } from './prompt.ts'
 
 type Rule = { param: string; isRequested(request: ChatRequest): boolean; advice: string }
 
@@ -63,7 +63,7 @@ const NEVER_SUPPORTED: { [field in keyof ChatRequest]?: Omit<Rule, 'param'> } = 
 
 /** Throws `unsupported_parameter` for what would be dropped, as far as the vendor's row tells. */
 export function assertSupported(request: ChatRequest, vendor: ChatVendor, dropped: string[]): void {
-  const refuse = (param: string, advice: string) => unsupported(param, `${advice} for the model "${request.model}"`)
+  const refuse = (param: string, advice: string) => refusedField(param, `${advice} for the model "${request.model}"`)
   for (const [field, { isRequested, advice }] of Object.entries(NEVER_SUPPORTED)) {
     if (isRequested(request)) throw refuse(field, advice)
   }
@@ -108,7 +108,7 @@ export function assertNotIgnored(warning: PackageWarning, request: ChatRequest):
   if (warning.type !== 'unsupported') return
   const { feature } = warning
   if (/^provider-defined tool/.test(feature) && searchOf(request)) {
-    throw unsupported(
+    throw refusedField(
       request.web_search_options ? 'web_search_options' : 'web_search',
       `must be left out for the model "${request.model}"`,
     )
@@ -117,5 +117,5 @@ export function assertNotIgnored(warning: PackageWarning, request: ChatRequest):
   if (!found) return
   const isObject = found === 'json_schema' && request.response_format?.type === 'json_object'
   const { param, isRequested, advice } = DROPPABLE[isObject ? 'json_object' : found]
-  if (isRequested(request)) throw unsupported(param, `${advice} for the model "${request.model}"`)
+  if (isRequested(request)) throw refusedField(param, `${advice} for the model "${request.model}"`)
 }
