@@ -1,8 +1,24 @@
-/** Checks that a tool choice names a tool of the request: providers answer the choice of an absent one each in its own way. */
+/** Reads tool choices: which tools may be called, and whether a choice names one of them. */
 import { foundText } from '../../kit/diagnose.ts'
+import { isRecord } from '../../kit/json.ts'
 import { invalidValue } from '../../spec/error.ts'
+import type { ChatRequest } from './canonical.ts'
 
-/** `list`: the field with the tools. A choice by something that is not a name is left to the provider. */
+/**
+ * The functions that may be called, and the choice among them, for providers that cannot choose among some of the tools. An
+ * allowed tool has the form of an entry of `tools`, or only a name.
+ */
+export function allowedFunctions({ tools = [], tool_choice: choice }: ChatRequest) {
+  if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return { functions: tools, choice }
+  const { mode, tools: allowed } = choice.allowed_tools
+  const names = new Set(allowed.map((tool) => (isRecord(tool.function) ? tool.function.name : tool.name)))
+  return { functions: tools.filter((tool) => names.has(tool.function.name)), choice: mode }
+}
+
+/**
+ * Throws where a choice names no tool of the request: providers answer that each in its own way. `list`: the field with the
+ * tools. A choice by something that is not a name is left to the provider.
+ */
 export function assertOffered(name: unknown, names: Set<unknown>, { param, list }: { param: string; list: string }) {
   if (typeof name !== 'string' || names.has(name)) return
   const message = `"${param}" must be the name of an entry of "${list}", not ${foundText(name)}.`

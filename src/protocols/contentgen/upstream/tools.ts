@@ -1,8 +1,9 @@
 /** Encodes the tools and the tool choice. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import type { JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { refusedField } from '../../shared/request-error.ts'
+import { allowedFunctions } from '../../shared/tool-choice.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 
@@ -15,12 +16,9 @@ export type VendorTools = {
 }
 
 export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
-  const { tool_choice: choice } = request
-  const allowed = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined
-  const names = allowed && new Set(allowed.tools.map(nameOf))
+  const { functions: allowed, choice } = allowedFunctions(request)
   // Functions may exclude other tools. Those that must not be called can be left out.
-  const offered = choice === 'none' && !rule.mixes ? [] : (request.tools ?? [])
-  const functions = offered.filter((tool) => !names || names.has(tool.function.name))
+  const functions = choice === 'none' && !rule.mixes ? [] : allowed
   const search = searchOf(request)
   const tools: JsonRecord[] = functions.length > 0 ? [{ functionDeclarations: functions.map(functionOf) }] : []
   if (search) {
@@ -30,7 +28,7 @@ export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
     tools.push({ googleSearch: {} })
   }
   if (functions.length === 0) return { tools, isForced: false, hasFunctions: false }
-  const calling = callingOf(allowed ? allowed.mode : choice, functions)
+  const calling = callingOf(choice, functions)
   const isFree = calling === undefined || calling.mode === 'AUTO'
   // The vendor refuses its own tools beside functions in the mode AUTO, and without the option to include their
   // invocations.
@@ -56,18 +54,15 @@ function functionOf({ function: definition }: FunctionTool): JsonRecord {
 
 const MODES = { none: 'NONE', auto: 'AUTO', required: 'ANY' } as const
 
-function callingOf(choice: ChatRequest['tool_choice'], functions: FunctionTool[]): JsonRecord | undefined {
-  if (typeof choice === 'object') {
-    return choice.type === 'function' ? { mode: 'ANY', allowedFunctionNames: [choice.function.name] } : undefined
-  }
+type Choice = ReturnType<typeof allowedFunctions>['choice']
+
+function callingOf(choice: Choice, functions: FunctionTool[]): JsonRecord | undefined {
+  if (typeof choice === 'object') return { mode: 'ANY', allowedFunctionNames: [choice.function.name] }
   // Strict calls are a separate mode, in which the model still decides whether to call.
   const isStrict = functions.some((tool) => tool.function.strict === true)
   if ((choice === undefined || choice === 'auto') && isStrict) return { mode: 'VALIDATED' }
   return choice === undefined ? undefined : { mode: MODES[choice] }
 }
-
-/** An allowed tool has the form of an entry of `tools`, or only a name. */
-const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
 
 /** The field that requests the vendor's web search. */
 function searchOf({ web_search, web_search_options }: ChatRequest): string | undefined {

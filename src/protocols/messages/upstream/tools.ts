@@ -3,20 +3,19 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { refusedField } from '../../shared/request-error.ts'
+import { allowedFunctions } from '../../shared/tool-choice.ts'
 import { vendorSchema } from './json-schema.ts'
 import type { ModelRule } from './model-rules.ts'
 
 type VendorTools = { tools?: JsonRecord[]; tool_choice?: JsonRecord }
 
 export function toolsOf(request: ChatRequest, rule: ModelRule): VendorTools {
-  const { tool_choice: choice, parallel_tool_calls } = request
-  const allowed = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined
-  const names = allowed && new Set(allowed.tools.map(nameOf))
-  const functions = (request.tools ?? []).filter((tool) => !names || names.has(tool.function.name))
+  const { parallel_tool_calls } = request
+  const { functions, choice } = allowedFunctions(request)
   const search = searchOf(request)
   const tools = [...functions.map((tool) => functionOf(tool, rule)), ...(search ? [search] : [])]
   if (tools.length === 0) return {}
-  const chosen = choiceOf(allowed ? allowed.mode : choice)
+  const chosen = choiceOf(choice)
   if (chosen && isForced(chosen.type) && !rule.forced_tools) {
     throw refusedField(
       'tool_choice',
@@ -47,16 +46,11 @@ function functionOf({ function: definition }: FunctionTool, rule: ModelRule): Js
   }
 }
 
-function choiceOf(choice: ChatRequest['tool_choice']): (JsonRecord & { type: string }) | undefined {
+function choiceOf(choice: ReturnType<typeof allowedFunctions>['choice']): (JsonRecord & { type: string }) | undefined {
   if (choice === undefined) return undefined
-  if (typeof choice === 'object') {
-    return choice.type === 'function' ? { type: 'tool', name: choice.function.name } : undefined
-  }
+  if (typeof choice === 'object') return { type: 'tool', name: choice.function.name }
   return { type: choice === 'required' ? 'any' : choice }
 }
-
-/** An allowed tool has the form of an entry of `tools`, or only a name. */
-const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
 
 /** The vendor's web search, if the model's row or the client requests it. */
 function searchOf({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined {

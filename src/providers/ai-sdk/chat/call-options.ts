@@ -3,6 +3,7 @@ import type { JSONObject, JSONValue } from '@ai-sdk/provider'
 import type { ProviderConfig } from '../../../config/schema/schema.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { ChatRequest } from '../../../protocols/shared/canonical.ts'
+import { allowedFunctions } from '../../../protocols/shared/tool-choice.ts'
 import { createRequestMedia, type Media } from '../../media.ts'
 import type { ChatCall } from '../../provider.ts'
 import type { CallOptions, ChatVendor, PackageTool } from './chat-family.ts'
@@ -87,27 +88,21 @@ function samplingOf(request: ChatRequest): Partial<CallOptions> {
 }
 
 function toolsOf(request: ChatRequest, search: PackageTool | undefined): Partial<CallOptions> {
-  const { tool_choice: choice } = request
-  const allowed = typeof choice === 'object' && choice.type === 'allowed_tools' ? choice.allowed_tools : undefined
-  const names =
-    allowed && new Set(allowed.tools.map((tool) => (isRecord(tool.function) ? tool.function.name : tool.name)))
-  const tools: PackageTool[] = (request.tools ?? [])
-    .filter((tool) => !names || names.has(tool.function.name))
-    .map(({ function: { name, description, parameters, strict } }) => ({
+  const { functions, choice } = allowedFunctions(request)
+  const tools = functions.map(
+    ({ function: { name, description, parameters, strict } }): PackageTool => ({
       type: 'function',
       name,
       ...(description === undefined ? {} : { description }),
       inputSchema: parameters ?? { type: 'object', properties: {} },
       ...(typeof strict === 'boolean' ? { strict } : {}),
-    }))
+    }),
+  )
   if (search) tools.push(search)
   if (tools.length === 0) return {}
-  const chosen = allowed ? allowed.mode : choice
-  if (chosen === undefined) return { tools }
-  if (typeof chosen === 'string') return { tools, toolChoice: { type: chosen } }
-  return chosen.type === 'function'
-    ? { tools, toolChoice: { type: 'tool', toolName: chosen.function.name } }
-    : { tools }
+  if (choice === undefined) return { tools }
+  if (typeof choice === 'string') return { tools, toolChoice: { type: choice } }
+  return { tools, toolChoice: { type: 'tool', toolName: choice.function.name } }
 }
 
 function formatOf(format: ChatRequest['response_format']): Partial<CallOptions> {
