@@ -93,29 +93,33 @@ async function* readSpeech(response: UpstreamResponse, model: string, upstream: 
 }
 
 async function* readSpeechEvents(response: UpstreamResponse, faults: Faults): AsyncGenerator<SpeechPart> {
-  const next = createEventSource({ answer: response, faults, limit: MAX_EVENT_CHARACTERS })
   let isEmpty = true
+  for await (const { type, audio, usage } of payloadsOf(response, faults)) {
+    if (type === 'speech.audio.delta' && typeof audio === 'string') {
+      const decoded = new Uint8Array(Buffer.from(audio, 'base64'))
+      if (decoded.length === 0) continue
+      isEmpty = false
+      yield decoded
+    } else if (type === 'speech.audio.done') {
+      if (isEmpty) throw faults.notUnderstood('answered without any audio')
+      const counts = tokensIn(usage)
+      if (counts) yield counts
+      return
+    }
+  }
+}
+
+/** The data of the events of a stream. Throws for an error among them, and at the end of a stream that its reader has not left. */
+async function* payloadsOf(answer: UpstreamResponse, faults: Faults): AsyncGenerator<JsonRecord> {
+  const next = createEventSource({ answer, faults, limit: MAX_EVENT_CHARACTERS })
   for (;;) {
     const { bytes, events } = await next()
-    const isOver = bytes === undefined
     for (const event of events) {
-      const payload = payloadOf(event, { faults, atEnd: isOver })
+      const payload = payloadOf(event, { faults, atEnd: bytes === undefined })
       if (payload instanceof GatewayError) throw payload
-      if (!payload) continue
-      const { type, audio, usage } = payload
-      if (type === 'speech.audio.delta' && typeof audio === 'string') {
-        const decoded = new Uint8Array(Buffer.from(audio, 'base64'))
-        if (decoded.length === 0) continue
-        isEmpty = false
-        yield decoded
-      } else if (type === 'speech.audio.done') {
-        if (isEmpty) throw faults.notUnderstood('answered without any audio')
-        const counts = tokensIn(usage)
-        if (counts) yield { input_tokens: counts.input_tokens, output_tokens: counts.output_tokens }
-        return
-      }
+      if (payload) yield payload
     }
-    if (isOver) throw faults.cut()
+    if (bytes === undefined) throw faults.cut()
   }
 }
 
@@ -145,25 +149,17 @@ function createTranscription(parts: PostParts): Required<TranscriptionProvider> 
 
   async function* readEvents(response: UpstreamResponse, model: string): AsyncGenerator<TranscriptPart> {
     const faults = upstream.faultsOf(model, response)
-    const next = createEventSource({ answer: response, faults, limit: MAX_EVENT_CHARACTERS })
-    for (;;) {
-      const { bytes, events } = await next()
-      const isOver = bytes === undefined
-      for (const event of events) {
-        const payload = payloadOf(event, { faults, atEnd: isOver })
-        if (payload instanceof GatewayError) throw payload
-        if (!payload || typeof payload.type !== 'string') continue
-        if (payload.type !== 'transcript.text.done') {
-          // It becomes a line of the client's stream.
-          if (/^transcript\.[\w.]+$/.test(payload.type)) yield { type: 'event', event: payload }
-          continue
-        }
-        const transcript = transcriptOf(payload)
-        if (!transcript) throw faults.notUnderstood('ended without a text')
-        yield { type: 'end', transcript }
-        return
+    for await (const payload of payloadsOf(response, faults)) {
+      if (typeof payload.type !== 'string') continue
+      if (payload.type !== 'transcript.text.done') {
+        // It becomes a line of the client's stream.
+        if (/^transcript\.[\w.]+$/.test(payload.type)) yield { type: 'event', event: payload }
+        continue
       }
-      if (isOver) throw faults.cut()
+      const transcript = transcriptOf(payload)
+      if (!transcript) throw faults.notUnderstood('ended without a text')
+      yield { type: 'end', transcript }
+      return
     }
   }
 
