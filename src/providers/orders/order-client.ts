@@ -4,7 +4,7 @@ import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { scrub } from '../../protocols/shared/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, Json } from '../../spec/task.ts'
-import type { TaskProgress } from '../provider.ts'
+import type { OrderCall, TaskProgress } from '../provider.ts'
 import { type AdapterParts, type ProviderSettings, settingsOf } from '../settings.ts'
 import { type ErrorClassifier, orderError } from './order-error.ts'
 import { foreignOperation, POLICY_WORDING } from './order-messages.ts'
@@ -177,12 +177,38 @@ function createResponseReader(id: string) {
   }
 }
 
+type TaskApi<Order> = {
+  /** The path below which tasks are polled and canceled. */
+  tasks: string
+  order(call: OrderCall<Order>): { path: string; body: JsonRecord }
+  read(task: JsonRecord): TaskProgress
+}
+
+/** The methods of an API that accepts no idempotency key, returns the `id` of a task, and cancels it by DELETE. */
+export const taskMethods = <Order>(client: OrderClient, { tasks, order, read }: TaskApi<Order>) => ({
+  resubmit: 'unsafe' as const,
+  awaits_before_send: true as const,
+  async start(call: OrderCall<Order>, signal: AbortSignal) {
+    const response = await client.submit({ ...order(call), signal, call })
+    return { operation: { id: client.readId(response.id) } }
+  },
+  async status(operation: Json, signal: AbortSignal) {
+    return client.poll(withId(tasks, operationId(operation)), signal, read)
+  },
+  async cancel(operation: Json, signal: AbortSignal) {
+    await client.send('DELETE', withId(tasks, operationId(operation)), signal)
+  },
+})
+
 /** The id in an operation that the gateway has stored. */
 export function operationId(operation: Json): string {
   const id = isRecord(operation) ? operation.id : undefined
   if (typeof id === 'string' && id !== '') return id
   throw foreignOperation()
 }
+
+/** The `data` of a response. */
+export const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
 
 /** A path with an id of the provider appended. */
 export const withId = (path: string, id: string): string => `${path}/${encodeURIComponent(id)}`

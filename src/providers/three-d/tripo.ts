@@ -3,7 +3,7 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import type { ThreeDFormat, ThreeDOrder } from '../../spec/three-d-request.ts'
-import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, dataOf, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import { classifyByCode, type ErrorClass } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
 import { CANCELED, CONTENT_REJECTED, EXPIRED } from '../orders/order-messages.ts'
@@ -182,8 +182,6 @@ function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): T
   })
   return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
 }
-
-const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
 
 /** Tripo's own codes, where the status alone would mislead. */
 const ERROR_CLASSES: Record<number, ErrorClass> = {

@@ -2,7 +2,7 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, isHttpUrl, type OrderClient, taskMethods } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
@@ -39,18 +39,13 @@ export function createArk(parts: AdapterParts): Provider {
     id: parts.id,
     kind: 'ark',
     video: {
-      // It accepts no idempotency key.
-      resubmit: 'unsafe',
-      awaits_before_send: true,
+      // DELETE cancels a queued task, is rejected for a running one, and deletes the record of a finished one.
+      ...taskMethods<VideoOrder>(client, {
+        tasks: TASKS,
+        order: (call) => ({ path: TASKS, body: writeOrder(call, parts.id, hasSound(call.model)) }),
+        read: (task) => readTask(task, client),
+      }),
       retention_seconds: RETENTION_SECONDS,
-      async start(call, signal) {
-        const body = writeOrder(call, parts.id, hasSound(call.model))
-        const response = await client.submit({ path: TASKS, body, signal, call })
-        return { operation: { id: client.readId(response.id) } }
-      },
-      async status(operation, signal) {
-        return client.poll(withId(TASKS, operationId(operation)), signal, (response) => readTask(response, client))
-      },
       // `content_generation.tasks.list` of volcengine-ark-runtime 5.0.54: the tasks of the last 7 days, newest first.
       orderList: {
         // How soon a new task is in the list is not documented.
@@ -67,10 +62,6 @@ export function createArk(parts: AdapterParts): Provider {
             },
             () => client.unreadable(200),
           ),
-      },
-      // DELETE cancels a queued task, is rejected for a running one, and deletes the record of a finished one.
-      async cancel(operation, signal) {
-        await client.send('DELETE', withId(TASKS, operationId(operation)), signal)
       },
     },
   }

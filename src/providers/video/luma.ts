@@ -1,7 +1,7 @@
 /** Luma's Dream Machine API: an order is a "generation", whose state is `dreaming` until it is completed. */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, isHttpUrl, type OrderClient, taskMethods } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { assertSupportedFields, onlyByUrl, ratioOf, tierOf, withExtras, withoutEmpty } from '../orders/order-fields.ts'
 import { hasNoList, type ListedOrder, listSince, recordsIn, secondsOf } from '../orders/order-list.ts'
@@ -19,19 +19,12 @@ export function createLuma(parts: AdapterParts): Provider {
     id: parts.id,
     kind: 'luma',
     video: {
-      // It accepts no idempotency key.
-      resubmit: 'unsafe',
-      awaits_before_send: true,
-      async start(call, signal) {
-        const body = writeOrder(call, parts.id)
-        const response = await client.submit({ path: '/generations/video', body, signal, call })
-        return { operation: { id: client.readId(response.id) } }
-      },
-      async status(operation, signal) {
-        return client.poll(withId('/generations', operationId(operation)), signal, (response) =>
-          readGeneration(response, client),
-        )
-      },
+      // Its cancel deletes the generation: Luma has no other way.
+      ...taskMethods<VideoOrder>(client, {
+        tasks: '/generations',
+        order: (call) => ({ path: '/generations/video', body: writeOrder(call, parts.id) }),
+        read: (generation) => readGeneration(generation, client),
+      }),
       // "Retrieve a list of generations with optional filtering and sorting" (lumaai 1.19.1, `generations.list`).
       orderList: {
         // How soon a new generation is in the list is not documented.
@@ -53,10 +46,6 @@ export function createLuma(parts: AdapterParts): Provider {
           const { prompt, keyframes, ...others } = writeOrder(call, parts.id)
           return { always: { prompt, keyframes }, where_shown: withoutEmpty(others) }
         },
-      },
-      // Deletes the generation: Luma has no other way to cancel.
-      async cancel(operation, signal) {
-        await client.send('DELETE', withId('/generations', operationId(operation)), signal)
       },
     },
   }

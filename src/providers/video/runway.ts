@@ -2,7 +2,7 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, type OrderClient, taskMethods } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
@@ -35,22 +35,11 @@ export function createRunway(parts: AdapterParts): Provider {
   return {
     id: parts.id,
     kind: 'runway',
-    video: {
-      // It accepts no idempotency key.
-      resubmit: 'unsafe',
-      awaits_before_send: true,
-      async start(call, signal) {
-        const { path, body } = writeOrder(call, modelOf(call.model), parts.id)
-        const response = await client.submit({ path, body, signal, call })
-        return { operation: { id: client.readId(response.id) } }
-      },
-      async status(operation, signal) {
-        return client.poll(withId('/tasks', operationId(operation)), signal, (response) => readTask(response, client))
-      },
-      async cancel(operation, signal) {
-        await client.send('DELETE', withId('/tasks', operationId(operation)), signal)
-      },
-    },
+    video: taskMethods<VideoOrder>(client, {
+      tasks: '/tasks',
+      order: (call) => writeOrder(call, modelOf(call.model), parts.id),
+      read: (task) => readTask(task, client),
+    }),
   }
 }
 
