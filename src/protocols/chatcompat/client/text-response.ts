@@ -11,17 +11,9 @@ import type { TextCompletionInput } from './text-request.ts'
 
 type ChatChoice = ChatCompletion['choices'][number]
 
-export type TextCompletionEncoder = {
-  /** The encoder of the responses to one prompt. */
-  of(prompt: number): ResponseEncoder
-  /** The whole response, after the response to each prompt was encoded. */
-  whole(usage: Usage): TextCompletion
-  includesUsage: boolean
-  end(usage: Usage | undefined): string
-  fail(error: GatewayError): string
-}
+export type TextCompletionEncoder = ReturnType<typeof createTextCompletionEncoder>
 
-export function createTextCompletionEncoder(input: TextCompletionInput, head: ResponseHead): TextCompletionEncoder {
+export function createTextCompletionEncoder(input: TextCompletionInput, head: ResponseHead) {
   const { prompts, n, echo, requests } = input
   const includesUsage = requests[0]?.stream_options?.include_usage === true
   const base = { id: head.id, object: 'text_completion' as const, created: head.created, model: head.model }
@@ -54,7 +46,8 @@ export function createTextCompletionEncoder(input: TextCompletionInput, head: Re
   }
 
   return {
-    of(prompt) {
+    /** The encoder of the responses to one prompt. */
+    of(prompt: number): ResponseEncoder {
       const offsets: number[] = []
       return {
         whole(answer) {
@@ -77,14 +70,15 @@ export function createTextCompletionEncoder(input: TextCompletionInput, head: Re
         fail,
       }
     },
-    whole: (usage) => ({
+    /** The whole response, after the response to each prompt was encoded. */
+    whole: (usage: Usage): TextCompletion => ({
       ...base,
       ...(system_fingerprint === undefined ? {} : { system_fingerprint }),
       choices: completed.flat(),
       usage,
     }),
     includesUsage,
-    end: (usage) => `${usage ? event([], usage) : ''}data: [DONE]\n\n`,
+    end: (usage: Usage | undefined) => `${usage ? event([], usage) : ''}data: [DONE]\n\n`,
     fail,
   }
 }

@@ -25,9 +25,8 @@ export function createCandidate({ one_call }: { one_call: boolean }) {
 
   /** A signature ends the current piece of reasoning, or is a hidden piece of its own. */
   function signature(part: JsonRecord): Delta[] {
-    const value = part.thoughtSignature
-    if (typeof value !== 'string' || value === '') return []
-    const opaque = opaqueOf(value)
+    const opaque = opaqueIn(part)
+    if (!opaque) return []
     const wasThinking = isThinking
     isThinking = false
     if (part.thought === true) return [{ reasoning_details: [wasThinking ? { opaque } : { text: '', opaque }] }]
@@ -55,19 +54,18 @@ export function createCandidate({ one_call }: { one_call: boolean }) {
     const id = given === undefined || ids.has(given) ? newToolCallId() : given
     const index = ids.size
     ids.add(id)
-    const value = part.thoughtSignature
-    const signed = typeof value === 'string' && value !== '' ? { opaque: opaqueOf(value) } : {}
+    const opaque = opaqueIn(part)
     const called = { name, arguments: JSON.stringify(isRecord(raw.args) ? raw.args : {}) }
-    return [{ tool_calls: [{ index, id, type: 'function', function: called, ...signed }] }]
+    return [{ tool_calls: [{ index, id, type: 'function', function: called, ...(opaque && { opaque }) }] }]
   }
 
   function image({ mimeType, data }: JsonRecord, part: JsonRecord): Delta[] {
     if (typeof data !== 'string' || typeof mimeType !== 'string' || !mimeType.startsWith('image/')) return []
     // Drafts that a model produces while it thinks.
     if (part.thought === true) return []
-    const value = part.thoughtSignature
-    const signed = typeof value === 'string' && value !== '' ? { opaque: opaqueOf(value) } : {}
-    return [{ images: [{ type: 'image_url', image_url: { url: `data:${mimeType};base64,${data}` }, ...signed }] }]
+    const opaque = opaqueIn(part)
+    const url = `data:${mimeType};base64,${data}`
+    return [{ images: [{ type: 'image_url', image_url: { url }, ...(opaque && { opaque }) }] }]
   }
 
   function partDeltas(part: JsonRecord): Delta[] {
@@ -108,7 +106,8 @@ export function createCandidate({ one_call }: { one_call: boolean }) {
 const partsOf = ({ content }: JsonRecord): JsonRecord[] =>
   isRecord(content) && Array.isArray(content.parts) ? content.parts.filter(isRecord) : []
 
-const opaqueOf = (value: string): Opaque => ({ origin: 'contentgen-compat', value })
+const opaqueIn = ({ thoughtSignature: value }: JsonRecord): Opaque | undefined =>
+  typeof value === 'string' && value !== '' ? { origin: 'contentgen-compat', value } : undefined
 
 const fenced = (text: string, language: string) =>
   `\n\`\`\`${/^[A-Z]+$/.test(language) ? language.toLowerCase() : ''}\n${text.replace(/\n$/, '')}\n\`\`\`\n` // language names are in upper case

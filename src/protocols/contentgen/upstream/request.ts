@@ -18,12 +18,6 @@ export type ContentgenOptions = BodyOptions & {
   cloud: boolean
 }
 
-type BodyEncoder = {
-  answer(call: UpstreamCall, signal: AbortSignal): Promise<string>
-  /** The body of a token-count request for the same prompt. */
-  count(call: UpstreamCall, signal: AbortSignal): Promise<string>
-}
-
 /** Fields that change the meaning and that the vendor does not support, or whose result has no canonical form. */
 const REFUSED: RefusedFields = {
   audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the response has no audio' },
@@ -40,7 +34,7 @@ const COUNTED = ['contents', 'systemInstruction', 'tools', 'toolConfig']
 /** The canonical tier -> the vendor's. Other tiers belong to other vendors and are dropped. */
 const TIERS: Record<string, string> = { default: 'standard', standard: 'standard', flex: 'flex', priority: 'priority' }
 
-export function createBodyEncoder(settings: ContentgenOptions, media?: () => MediaReader): BodyEncoder {
+export function createBodyEncoder(settings: ContentgenOptions, media?: () => MediaReader) {
   const { fields, request_defaults, base_url, cloud } = settings
   const defaults = Object.fromEntries(Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field)))
 
@@ -70,8 +64,9 @@ export function createBodyEncoder(settings: ContentgenOptions, media?: () => Med
   }
 
   return {
-    answer: async (call, signal) => JSON.stringify(await bodyOf(call, signal)),
-    async count(call, signal) {
+    answer: async (call: UpstreamCall, signal: AbortSignal) => JSON.stringify(await bodyOf(call, signal)),
+    /** The body of a token-count request for the same prompt. */
+    async count(call: UpstreamCall, signal: AbortSignal) {
       const body = await bodyOf(call, signal)
       const prompt = Object.fromEntries(COUNTED.map((field) => [field, body[field]]))
       // The vendor's cloud expects the prompt without a wrapper.

@@ -18,12 +18,7 @@ export type OfferedTool = {
 }
 
 /** The names of one request in a table. No name is ever parsed. */
-export type ToolNames = {
-  /** The name for providers, of a tool in the request or of an earlier turn. */
-  vendorName(tool: Named): string
-  /** The tool behind a provider's name. An unknown name is a plain function. */
-  toolOf(vendorName: string): ToolIdentity
-}
+export type ToolNames = ReturnType<typeof createToolNames>
 
 /** The longest name, and the characters, that the APIs of OpenAI, Anthropic and Gemini all accept. */
 const MAX_NAME_LENGTH = 64
@@ -34,7 +29,7 @@ const HASH_LENGTH = 8
 export const TOOL_SEARCH: ToolIdentity = { type: 'tool_search', name: 'tool_search' }
 
 /** Tools without a namespace keep their names. The names of the others depend on their identity, not on their order. */
-export function createToolNames(offered: OfferedTool[]): ToolNames {
+export function createToolNames(offered: OfferedTool[]) {
   const names = new Map<string, string>()
   const tools = new Map<string, ToolIdentity>()
 
@@ -53,8 +48,10 @@ export function createToolNames(offered: OfferedTool[]): ToolNames {
   for (const tool of identities) if (tool.namespace === undefined) claim(tool)
   for (const tool of identities) claim(tool)
   return {
-    vendorName: ({ type = 'function', name, namespace }) => claim({ type, name, namespace }),
-    toolOf: (name) => tools.get(name) ?? { type: 'function', name },
+    /** The name for providers, of a tool in the request or of an earlier turn. */
+    vendorName: ({ type = 'function', name, namespace }: Named) => claim({ type, name, namespace }),
+    /** The tool behind a provider's name. An unknown name is a plain function. */
+    toolOf: (name: string): ToolIdentity => tools.get(name) ?? { type: 'function', name },
   }
 }
 
