@@ -79,6 +79,12 @@ export function advance(task: Task, { status: reported, percent, now }: Provider
   return change
 }
 
+/** The provider has generated its files, which are to be stored. Where no poll saw it in progress, it counts as started when it was sent. */
+export const advanceToGenerated = (task: Task, now: number): TaskChange => ({
+  ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
+  ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
+})
+
 /** Maps the provider's 0 to 100 to the range between the start of IN_PROGRESS and the end. */
 function progressIn(status: TaskStatus, percent: number | undefined): number {
   const least = MIN_PROGRESS[status]

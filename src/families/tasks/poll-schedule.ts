@@ -31,33 +31,27 @@ export function pollPause(task: Task, settings: PollSettings, now_ms: number): n
   return jittered(task, seconds * 1000)
 }
 
+type Retry = { now_ms: number; retry_after?: number | undefined }
+
 /** The next poll: not before the time that the provider requests, and not after the deadline. Unix milliseconds. */
-export function nextPollAt(
-  task: Task,
-  settings: PollSettings,
-  { now_ms, retry_after = 0 }: { now_ms: number; retry_after?: number | undefined },
-): number {
+export function nextPollAt(task: Task, settings: PollSettings, { now_ms, retry_after = 0 }: Retry): number {
   return beforeDeadline(task, now_ms + Math.max(pollPause(task, settings, now_ms), milliseconds(retry_after)), now_ms)
 }
 
-type Retry = { now_ms: number; retry_after?: number | undefined }
-
 /** The next attempt after this many consecutive failures. Unix milliseconds. */
-export const nextAttemptAt = (task: Task, failures: number, retry: Retry): number =>
-  backoff(task, failures, { ...retry, max_seconds: MAX_BACKOFF_SECONDS })
-
-export const nextCopyAttemptAt = (task: Task, failures: number, retry: Retry): number =>
-  backoff(task, failures, { ...retry, max_seconds: MAX_COPY_BACKOFF_SECONDS })
-
-function backoff(
+export function nextAttemptAt(
   task: Task,
   failures: number,
-  { now_ms, retry_after = 0, max_seconds }: Retry & { max_seconds: number },
+  { now_ms, retry_after = 0 }: Retry,
+  max_seconds = MAX_BACKOFF_SECONDS,
 ): number {
   const seconds = Math.min(max_seconds, FIRST_BACKOFF_SECONDS * 2 ** Math.max(0, failures - 1))
   const pause = Math.max(jittered(task, seconds * 1000), milliseconds(retry_after))
   return beforeDeadline(task, now_ms + pause, now_ms)
 }
+
+export const nextCopyAttemptAt = (task: Task, failures: number, retry: Retry): number =>
+  nextAttemptAt(task, failures, retry, MAX_COPY_BACKOFF_SECONDS)
 
 /** When to poll a task that has ended here but not at the provider; null: no more. Unix milliseconds. */
 export function nextSlowPollAt(task: Task, now_ms: number): number | null {

@@ -1,4 +1,5 @@
 /** The input of a step: the claimed task, its time limit, its targets, and the parts of the gateway. */
+
 import type { Gate } from '../../../calls/call.ts'
 import type { OrderRouting } from '../../../calls/routing/router.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
@@ -14,6 +15,7 @@ import type { TaskChange, TaskStore } from '../../../store/store.ts'
 import type { CrashHook, WriteKind } from '../crash-points.ts'
 import { type Ending, endChange } from '../lifecycle.ts'
 import { kindOf, type TaskProvider } from '../order-kinds.ts'
+import { nextAttemptAt } from '../poll-schedule.ts'
 import { chargeOfTask } from '../task-charge.ts'
 import { taskEntry } from '../task-entry.ts'
 import type { TaskTraces } from '../task-traces.ts'
@@ -108,15 +110,27 @@ export type ClaimedTask = StepParts & {
   saved: { change?: TaskChange; due_ms?: number | null; is_sent?: true }
 }
 
-/** One durable write. False: the lease was lost, another process has the task, and nothing was written. */
-export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: TaskChange): Promise<boolean> {
+/** One durable write. Where the lease was lost, another process has the task: nothing is written, and `saved` stays as it is. */
+export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: TaskChange): Promise<void> {
   claimed.crashHook(`${kind}: before the write`)
   const is_saved = await claimed.store.tasks.save(claimed.task, change)
   claimed.crashHook(`${kind}: after the write`)
   if (is_saved) claimed.saved.change = change
   if (is_saved && change.due_ms !== undefined) claimed.saved.due_ms = change.due_ms
   if (!is_saved) claimed.log.warn('step result dropped: lease lost', { task_id: claimed.task.task_id, step: kind })
-  return is_saved
+}
+
+type LaterChange = Pick<TaskChange, 'operation'> & { retry_after?: number | undefined }
+
+/** The attempt has failed: stores that, and when the next one is due. */
+export async function retryLater(
+  claimed: ClaimedTask,
+  kind: WriteKind,
+  { retry_after, ...change }: LaterChange = {},
+): Promise<void> {
+  const failures = claimed.task.failures + 1
+  const due_ms = nextAttemptAt(claimed.task, failures, { now_ms: claimed.clock.now(), retry_after })
+  await saveChange(claimed, kind, { ...change, failures, due_ms })
 }
 
 /**
@@ -138,7 +152,8 @@ export async function end(claimed: ClaimedTask, ending: Ending, watch_ms: number
   if (ending.status === 'FAILURE' && !ending.resumable && task.outputs.length > 0) {
     change.outputs_expire_at = unixSeconds(clock)
   }
-  if (!(await saveChange(claimed, 'end', change))) return
+  await saveChange(claimed, 'end', change)
+  if (claimed.saved.change !== change) return
   claimed.cancelRefusals.delete(task.task_id)
   claimed.notBefore.delete(task.task_id)
   claimed.onEnded?.({ ...task, finish_time: unixSeconds(clock) }, ending, entry)

@@ -1,19 +1,18 @@
 /** The steps that copy a provider's files into the gateway's own storage: one file after the other, in parts. */
+
 import type { Copied, CopySource } from '../../../outputs/outputs.ts'
-import type { TaskProgress } from '../../../providers/provider.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ComingOutput, RemoteFile } from '../../../spec/task.ts'
 import { kindOf } from '../order-kinds.ts'
 import { nextCopyAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
 import { endCopying, keyOf, NO_OUTPUT, passthroughOutput, storageError, storeOutput, succeed } from './finish.ts'
-import { pollProvider, remoteLinks } from './poll.ts'
+import { isEnd, type ProgressEnd, pollProvider, remoteLinks } from './poll.ts'
 import { resolveDoubt } from './send.ts'
 
 /** A file without a link: the key says where its bytes are stored. */
 type Bytes = Exclude<ComingOutput, RemoteFile>
 type Files = { made: ComingOutput[]; rest: ComingOutput[] }
-type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
 
 export async function copy(claimed: ClaimedTask, made: ComingOutput[]): Promise<void> {
   const { task } = claimed
@@ -145,13 +144,13 @@ async function refreshLinks(claimed: ClaimedTask, { made, expired, error }: Expi
 }
 
 /** Polls a task that the provider has reported as finished. A status that is not final counts as an error. */
-async function pollAgain(claimed: ClaimedTask): Promise<{ end: End } | { error: GatewayError }> {
+async function pollAgain(claimed: ClaimedTask): Promise<{ end: ProgressEnd } | { error: GatewayError }> {
   const provider = taskProvider(claimed)
   if (!provider) return { error: noProvider() }
   const result = await pollProvider(claimed, provider)
   if ('error' in result) return result
   const { progress } = result
-  return progress.status === 'SUCCESS' || progress.status === 'FAILURE' ? { end: progress } : { error: notDone() }
+  return isEnd(progress) ? { end: progress } : { error: notDone() }
 }
 
 /** How many attempts must fail before the gateway accepts that a provider takes its success back. */
@@ -162,7 +161,7 @@ async function retryCopy(
   claimed: ClaimedTask,
   error: GatewayError,
   made: ComingOutput[],
-  revoked?: End,
+  revoked?: ProgressEnd,
 ): Promise<void> {
   const { task, log, clock } = claimed
   const failures = task.failures + 1
@@ -176,7 +175,7 @@ async function retryCopy(
   await saveChange(claimed, 'copy', { made, failures, due_ms })
 }
 
-const revokedError = (end: End): GatewayError =>
+const revokedError = (end: ProgressEnd): GatewayError =>
   new GatewayError(
     'output_gone',
     (end.status === 'FAILURE' && end.fail_reason) || 'The provider reported a success and later took it back.',

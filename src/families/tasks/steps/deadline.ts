@@ -1,15 +1,14 @@
 /** The step at the deadline, and the later polls that record what became of a task that was given up. */
+
 import { unixSeconds } from '../../../kit/clock.ts'
-import type { TaskProgress } from '../../../providers/provider.ts'
 import type { Task } from '../../../spec/task.ts'
-import type { TaskChange } from '../../../store/store.ts'
 import { nextSlowPollAt } from '../poll-schedule.ts'
 import { type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
 import { copy } from './copy.ts'
 import { reasonFrom } from './fail-code.ts'
 import { lookUpOrder } from './look-up.ts'
 import { orderCallFor } from './order.ts'
-import { applyProgress, pollProvider } from './poll.ts'
+import { applyProgress, isEnd, type ProgressEnd, pollProvider } from './poll.ts'
 import { isProceeding } from './proceed.ts'
 import { storeOperation } from './send.ts'
 
@@ -48,30 +47,21 @@ const isWorthPolling = ({ failures, deadline_at }: Task, now_ms: number): boolea
 /** The client's result does not change; the operator learns whether the provider finished and may charge. */
 export async function watchLate(claimed: ClaimedTask): Promise<void> {
   const { task, clock } = claimed
-  if (task.operation === null || task.late_outcome) return saveLate(claimed, { due_ms: null })
+  if (task.operation === null || task.late_outcome) return saveChange(claimed, 'late', { due_ms: null })
   const provider = taskProvider(claimed)
   const result = provider && (await pollProvider(claimed, provider))
   if (!result || 'error' in result || !isEnd(result.progress)) {
-    return saveLate(claimed, { due_ms: nextSlowPollAt(task, clock.now()) })
+    return saveChange(claimed, 'late', { due_ms: nextSlowPollAt(task, clock.now()) })
   }
   const { status } = result.progress
   claimed.log.warn('task ended late at the provider', { task_id: task.task_id, provider: task.provider, status })
-  await saveLate(claimed, {
+  await saveChange(claimed, 'late', {
     late_outcome: { status, at: unixSeconds(clock), detail: detailOf(result.progress) },
     due_ms: null,
   })
 }
 
-async function saveLate(claimed: ClaimedTask, change: TaskChange): Promise<void> {
-  await saveChange(claimed, 'late', change)
-}
-
-type End = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
-
-const isEnd = (progress: TaskProgress): progress is End =>
-  progress.status === 'SUCCESS' || progress.status === 'FAILURE'
-
-const detailOf = (end: End): string =>
+const detailOf = (end: ProgressEnd): string =>
   end.status === 'SUCCESS'
     ? `The provider finished with ${end.outputs.length} file(s).`
     : reasonFrom(`${end.fail_code}: ${end.fail_reason}`)

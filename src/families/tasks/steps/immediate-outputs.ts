@@ -4,7 +4,7 @@ import type { RemoteOutput } from '../../../providers/provider.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ComingOutput } from '../../../spec/task.ts'
 import type { TaskChange } from '../../../store/store.ts'
-import { advance } from '../lifecycle.ts'
+import { advanceToGenerated } from '../lifecycle.ts'
 import type { TaskProvider } from '../order-kinds.ts'
 import { nextAttemptAt } from '../poll-schedule.ts'
 import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
@@ -31,12 +31,10 @@ const MAX_PAUSE_MILLISECONDS = 16_000
  */
 export function acceptedChange(claimed: ClaimedTask, outputs: RemoteOutput[]): TaskChange {
   const { task, clock } = claimed
-  const now = unixSeconds(clock)
   const has_bytes = outputs.some((one) => !('url' in one))
   const mayRepeatOrder = has_bytes && isRepeatable(claimed)
   return {
-    ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
-    ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
+    ...advanceToGenerated(task, unixSeconds(clock)),
     made: outputs.map((one, index) => pendingOutput(claimed, one, index)),
     outputs: [], // an earlier attempt stored the same files under the same keys
     // A repeated order must not extend the deadline again.

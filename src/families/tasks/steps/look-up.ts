@@ -66,10 +66,11 @@ async function recognise(
   const fields = await list.fieldsOf?.(call)
   const unlabelled = fields ? listed.filter(({ label }) => label === undefined) : []
   // Read after the list: an order that another task has stored since is then seen as its own.
-  const others = await otherSentTasks(claimed)
+  const window = windowOf(claimed, task)
+  // Those whose orders may be in the same part of the list.
+  const others = await otherSentTasks(claimed, window.from - (window.until - window.from))
   const free = unlabelled.filter((one) => !others.some((other) => owns(other, one)))
   const mine = free.filter((one) => fields && shows(one, fields) === true).sort(byTime)
-  const window = windowOf(claimed, task)
   const [first, second] = mine.filter((one) => within(window, one))
   const rivals = others.filter((other) => isRival(other, claimed))
   if (first && !second && rivals.length === 0) return { operation: first.operation }
@@ -99,12 +100,10 @@ function mayBeOurs(
 /** Whether each of these, of any time, is the order of another task, or of one that is being sent at that time. */
 async function isOfOtherTasks(claimed: ClaimedTask, listed: ListedOrder[]): Promise<boolean> {
   if (listed.length === 0) return true
-  const { task, store } = claimed
+  const { task } = claimed
   const since = Math.min(...listed.map(({ created_at }) => created_at)) - DAY_SECONDS
   if (Number.isNaN(since)) return false
-  const others = (await store.tasks.sentSince({ provider: task.provider, since })).filter(
-    ({ task_id }) => task_id !== task.task_id,
-  )
+  const others = await otherSentTasks(claimed, since)
   const mayOwn = (other: SentTask, one: ListedOrder) =>
     other.provider_key === task.provider_key &&
     isLikeOurs(other, claimed) &&
@@ -124,11 +123,7 @@ const within = ({ from, until }: { from: number; until: number }, { created_at }
 
 const byTime = (a: ListedOrder, b: ListedOrder): number => a.created_at - b.created_at || (a.id < b.id ? -1 : 1)
 
-/** The other tasks whose orders may be in the same part of the list. */
-async function otherSentTasks(claimed: ClaimedTask): Promise<SentTask[]> {
-  const { task, store } = claimed
-  const { from, until } = windowOf(claimed, task)
-  const since = from - (until - from)
+async function otherSentTasks({ task, store }: ClaimedTask, since: number): Promise<SentTask[]> {
   const sent = await store.tasks.sentSince({ provider: task.provider, since })
   return sent.filter(({ task_id }) => task_id !== task.task_id)
 }

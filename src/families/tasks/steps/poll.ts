@@ -1,12 +1,21 @@
 /** The step that polls the provider. A response that cannot be read changes nothing. */
+
 import { unixSeconds } from '../../../kit/clock.ts'
 import type { RemoteOutput, TaskProgress } from '../../../providers/provider.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import { type ComingOutput, FAIL_CODES, type FailCode, type RemoteFile } from '../../../spec/task.ts'
-import { advance } from '../lifecycle.ts'
+import { advance, advanceToGenerated } from '../lifecycle.ts'
 import type { TaskProvider } from '../order-kinds.ts'
-import { nextAttemptAt, nextCopyAttemptAt, nextPollAt } from '../poll-schedule.ts'
-import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
+import { nextCopyAttemptAt, nextPollAt } from '../poll-schedule.ts'
+import {
+  asGatewayError,
+  type ClaimedTask,
+  fail,
+  retryLater,
+  saveChange,
+  taskProvider,
+  withSignal,
+} from './claimed-task.ts'
 import { reasonFrom } from './fail-code.ts'
 import { copyDeadline, endCopying, keyOf, NO_OUTPUT, passthroughOutput, storeBytes, succeed } from './finish.ts'
 import { operationOf, proceed } from './proceed.ts'
@@ -16,9 +25,10 @@ const MAX_NOT_BEFORE = 10_000
 
 export async function poll(claimed: ClaimedTask): Promise<void> {
   const provider = taskProvider(claimed)
-  if (!provider) return retryPoll(claimed)
+  if (!provider) return retryLater(claimed, 'poll')
   const seen = await pollProvider(claimed, provider)
-  if ('error' in seen) return retryPoll(claimed, seen.error.detail.retry_after)
+  // Nothing was learned, so only the time of the next poll changes.
+  if ('error' in seen) return retryLater(claimed, 'poll', { retry_after: seen.error.detail.retry_after })
   if (seen.progress.status === 'PROCEED') return proceed(claimed, provider)
   await applyProgress(claimed, seen.progress)
 }
@@ -47,15 +57,13 @@ const CODES_OF_CANCELED: FailCode[] = ['invalid_input', 'generation_failed', 'up
 /** Clients see a closed list of codes, also where an adapter passes on a code of its provider. */
 const knownCode = (code: FailCode): FailCode => (Object.hasOwn(FAIL_CODES, code) ? code : 'generation_failed')
 
-/** Nothing was learned, so only the time of the next poll changes. */
-async function retryPoll(claimed: ClaimedTask, retry_after?: number): Promise<void> {
-  const failures = claimed.task.failures + 1
-  const due_ms = nextAttemptAt(claimed.task, failures, { now_ms: claimed.clock.now(), retry_after })
-  await saveChange(claimed, 'poll', { failures, due_ms })
-}
+export type ProgressEnd = Extract<TaskProgress, { status: 'SUCCESS' | 'FAILURE' }>
+
+export const isEnd = (progress: TaskProgress): progress is ProgressEnd =>
+  progress.status === 'SUCCESS' || progress.status === 'FAILURE'
 
 type Finished = Extract<TaskProgress, { status: 'SUCCESS' }>
-type Running = Exclude<TaskProgress, { status: 'SUCCESS' | 'FAILURE' | 'PROCEED' }>
+type Running = Exclude<TaskProgress, ProgressEnd | { status: 'PROCEED' }>
 
 /** An absent or unknown status keeps the task's status, which is at least QUEUED since the provider has the order. */
 async function stillRunning(claimed: ClaimedTask, { status, progress, retry_after_seconds }: Running): Promise<void> {
@@ -93,11 +101,8 @@ async function finish(claimed: ClaimedTask, { outputs: remote, expires_at }: Fin
   }
   if (missing.length === 0) return succeed(claimed, bytes.stored)
   const now_ms = claimed.clock.now()
-  const now = unixSeconds(claimed.clock)
   await saveChange(claimed, 'made', {
-    ...advance(task, { status: 'IN_PROGRESS', percent: 100, now }),
-    // No poll saw it in progress, so it counts as started when it was sent.
-    ...(task.start_time === 0 && { start_time: Math.max(task.sent_at ?? now, task.submit_time) }),
+    ...advanceToGenerated(task, unixSeconds(claimed.clock)),
     made: missing,
     outputs: bytes.stored,
     failures: bytes.error ? 1 : 0,

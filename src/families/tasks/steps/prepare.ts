@@ -1,8 +1,8 @@
 /** The first step: checks the inputs, chooses a target and stores the choice. */
+
 import { unixSeconds } from '../../../kit/clock.ts'
 import { advance } from '../lifecycle.ts'
-import { nextAttemptAt } from '../poll-schedule.ts'
-import { asGatewayError, type ClaimedTask, fail, saveChange, withSignal } from './claimed-task.ts'
+import { asGatewayError, type ClaimedTask, fail, retryLater, saveChange, withSignal } from './claimed-task.ts'
 import { mayPass, reasonFrom } from './fail-code.ts'
 import { chooseTarget, storedTarget, targetsOf } from './order-target.ts'
 
@@ -43,10 +43,5 @@ async function inputFault(claimed: ClaimedTask): Promise<{ isPassing: boolean; f
 
 /** Nothing was sent yet, so a retry is safe. */
 async function retry(claimed: ClaimedTask, giveUp: () => Promise<void>): Promise<void> {
-  const failures = claimed.task.failures + 1
-  if (failures >= MAX_ATTEMPTS) return giveUp()
-  await saveChange(claimed, 'prepare', {
-    failures,
-    due_ms: nextAttemptAt(claimed.task, failures, { now_ms: claimed.clock.now() }),
-  })
+  await (claimed.task.failures + 1 >= MAX_ATTEMPTS ? giveUp() : retryLater(claimed, 'prepare'))
 }

@@ -1,11 +1,19 @@
 /** The second order of a two-part task: sent by the same rules as the first one, whose result is its input. */
+
 import { canonicalJson } from '../../../kit/json.ts'
 import { sha256 } from '../../../kit/secret.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Json, Task } from '../../../spec/task.ts'
 import type { TaskProvider } from '../order-kinds.ts'
-import { nextAttemptAt } from '../poll-schedule.ts'
-import { asGatewayError, type ClaimedTask, fail, saveChange, taskProvider, withSignal } from './claimed-task.ts'
+import {
+  asGatewayError,
+  type ClaimedTask,
+  fail,
+  retryLater,
+  saveChange,
+  taskProvider,
+  withSignal,
+} from './claimed-task.ts'
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { destinationOf, isRestored, mayRepeat, orderLeaseEnd, orderTimeoutSeconds } from './order.ts'
 import { observed } from './order-target.ts'
@@ -42,7 +50,7 @@ export async function proceed(claimed: ClaimedTask, provider: TaskProvider): Pro
 /** Marked, and no response is known: as with a first order, it is not sent again where that could cost twice. */
 export async function proceedInDoubt(claimed: ClaimedTask): Promise<void> {
   const provider = taskProvider(claimed)
-  if (!provider) return retryLater(claimed, {})
+  if (!provider) return retryLater(claimed, 'refused')
   if (!mayRepeat(claimed, provider)) return fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
   if (!(await claimed.store.tasks.save(claimed.task, { keep_lease: true, due_ms: orderLeaseEnd(claimed) }))) return
   claimed.crashHook('doubt: before the order')
@@ -78,27 +86,17 @@ async function refused(claimed: ClaimedTask, { provider, from, error }: Rejectio
   const { refusal, fail_code } = classifyError(error)
   const { retry_after, accepted } = error.detail
   if (accepted === 'no') {
-    if (claimed.stopping())
-      return saveChange(claimed, 'refused', { operation: from, due_ms: clock.now() }).then(() => {})
+    if (claimed.stopping()) return saveChange(claimed, 'refused', { operation: from, due_ms: clock.now() })
     log.warn('order refused', { task_id: task.task_id, provider: task.provider, code: error.code })
     const is_last = refusal !== 'passing' || task.failures + 1 >= MAX_ATTEMPTS
     return is_last
       ? fail(claimed, fail_code, reasonFrom(error.message))
-      : retryLater(claimed, { operation: from, retry_after })
+      : retryLater(claimed, 'refused', { operation: from, retry_after })
   }
   if (claimed.stopping()) throw error // the row holds what is known: it was sent, and no response was stored
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: provider.resubmit }, error)
   if (!mayRepeat(claimed, provider)) return fail(claimed, 'submit_outcome_unknown', UNKNOWN_OUTCOME)
-  await retryLater(claimed, { retry_after })
-}
-
-async function retryLater(
-  claimed: ClaimedTask,
-  { operation, retry_after }: { operation?: Json; retry_after?: number | undefined },
-) {
-  const failures = claimed.task.failures + 1
-  const due_ms = nextAttemptAt(claimed.task, failures, { now_ms: claimed.clock.now(), retry_after })
-  await saveChange(claimed, 'refused', { ...(operation !== undefined && { operation }), failures, due_ms })
+  await retryLater(claimed, 'refused', { retry_after })
 }
 
 const UNKNOWN_OUTCOME =

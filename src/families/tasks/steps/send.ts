@@ -1,4 +1,5 @@
 /** The step that may cost money: sends the order, at most once to any target that may have accepted it. */
+
 import { pause, unixSeconds } from '../../../kit/clock.ts'
 import type { Target } from '../../../providers/provider.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -6,7 +7,7 @@ import type { TaskChange } from '../../../store/store.ts'
 import { advance } from '../lifecycle.ts'
 import type { TaskProvider } from '../order-kinds.ts'
 import { nextAttemptAt, nextPollAt } from '../poll-schedule.ts'
-import { type ClaimedTask, fail, saveChange, taskProvider } from './claimed-task.ts'
+import { type ClaimedTask, fail, retryLater, saveChange, taskProvider } from './claimed-task.ts'
 import { classifyError, reasonFrom } from './fail-code.ts'
 import { type AcceptedOrder, acceptedChange, storeImmediateOutputs } from './immediate-outputs.ts'
 import { lookUpOrder } from './look-up.ts'
@@ -136,7 +137,7 @@ function recordSending(claimed: ClaimedTask): Sending {
 export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   const { task, store, clock } = claimed
   const provider = taskProvider(claimed)
-  if (!provider) return retryDoubt(claimed)
+  if (!provider) return retryLater(claimed, 'refused')
   const isHere = wasSentThere(claimed) && !(await mayBeElsewhere(claimed))
   const call = await orderCallFor(claimed)
   // Where only files are missing, the order is known to be accepted: repeating it returns its result.
@@ -144,10 +145,10 @@ export async function resolveDoubt(claimed: ClaimedTask): Promise<void> {
   if (typeof found === 'object') return storeOperation(claimed, found)
   // As if it had not been sent yet: the next step sends it.
   if (found === 'not accepted')
-    return saveChange(claimed, 'refused', { sent_at: null, failures: 0, due_ms: clock.now() }).then(() => {})
+    return saveChange(claimed, 'refused', { sent_at: null, failures: 0, due_ms: clock.now() })
   if (!isHere || !mayRepeat(claimed, provider)) {
     return found === 'open'
-      ? retryDoubt(claimed)
+      ? retryLater(claimed, 'refused')
       : fail(claimed, 'submit_outcome_unknown', isRestored(task) ? RESTORED : UNKNOWN_OUTCOME)
   }
   if (!(await store.tasks.save(task, { keep_lease: true, due_ms: orderLeaseEnd(claimed) }))) return
@@ -198,8 +199,7 @@ export async function storeOperation(claimed: ClaimedTask, { operation, outputs 
 type RefusedOrder = ReturnType<typeof classifyError> & { reason: string; retry_after?: number | undefined }
 
 function notAccepted(claimed: ClaimedTask, error: GatewayError): Promise<void> {
-  if (claimed.stopping())
-    return saveChange(claimed, 'refused', { sent_at: null, due_ms: claimed.clock.now() }).then(() => {})
+  if (claimed.stopping()) return saveChange(claimed, 'refused', { sent_at: null, due_ms: claimed.clock.now() })
   const { task, log } = claimed
   log.warn('order refused', { task_id: task.task_id, provider: task.provider, code: error.code })
   const reason = reasonFrom(error.message)
@@ -232,34 +232,19 @@ async function tryNextTarget(
   else await assignTarget(claimed, { target: first, tried: [], failures, due_ms })
 }
 
-type Assignment = {
-  target: Target
-  tried: string[]
-  failures: number
-  due_ms: number
-}
+type Assignment = { target: Target; tried: string[]; failures: number; due_ms: number }
 
-async function assignTarget(claimed: ClaimedTask, { target, ...rest }: Assignment): Promise<void> {
-  await saveChange(claimed, 'refused', {
-    ...storedTarget(target),
-    sent_at: null,
-    ...rest,
-  })
-}
+const assignTarget = (claimed: ClaimedTask, { target, ...rest }: Assignment): Promise<void> =>
+  saveChange(claimed, 'refused', { ...storedTarget(target), sent_at: null, ...rest })
 
 /** Whether it was accepted is unknown. */
 async function inDoubt(claimed: ClaimedTask, provider: TaskProvider, error: GatewayError): Promise<void> {
   const { task, log } = claimed
   if (claimed.stopping()) throw error // the row holds what is known: it was sent, and no response was stored
   log.error('order in doubt', { task_id: task.task_id, provider: task.provider, resubmit: provider.resubmit }, error)
-  if (provider.orderList || mayRepeat(claimed, provider)) return retryDoubt(claimed, error.detail.retry_after)
+  const { retry_after } = error.detail
+  if (provider.orderList || mayRepeat(claimed, provider)) return retryLater(claimed, 'refused', { retry_after })
   await fail(claimed, 'submit_outcome_unknown', reasonFrom(`${UNKNOWN_OUTCOME} Its response: ${error.message}`))
-}
-
-async function retryDoubt(claimed: ClaimedTask, retry_after?: number): Promise<void> {
-  const failures = claimed.task.failures + 1
-  const due_ms = nextAttemptAt(claimed.task, failures, { now_ms: claimed.clock.now(), retry_after })
-  await saveChange(claimed, 'refused', { failures, due_ms })
 }
 
 const PROVIDER_REMOVED = 'The provider that should generate it is no longer configured.'
