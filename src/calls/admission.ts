@@ -173,7 +173,7 @@ function requestOf<Work>(
   return request
 }
 
-function undo(holds: Hold[]): void {
+export function undo(holds: Hold[]): void {
   for (const hold of holds.splice(0)) {
     if (hold.cancel) hold.cancel()
     else hold.settle(NO_UNITS, 0)

@@ -75,20 +75,7 @@ type Checked = {
   refused: (string | null)[]
 }
 
-type LineCheck = {
-  /** The custom_id of the line; undefined: something is wrong with it. */
-  check(line: RawLine): string | undefined
-  /** What was found in the lines so far: the first problems, or why there are no lines to execute. */
-  found(): Checked
-}
-
-export function createLineCheck({
-  api,
-  endpoint: given,
-  caller,
-  catalogue,
-  checks_models = true,
-}: CheckParts): LineCheck {
+export function createLineCheck({ api, endpoint: given, caller, catalogue, checks_models = true }: CheckParts) {
   const problems: BatchProblem[] = []
   let total = 0
   const seen = createTextSet()
@@ -166,7 +153,8 @@ export function createLineCheck({
   }
 
   return {
-    check(raw) {
+    /** The custom_id of the line; undefined: something is wrong with it. */
+    check(raw: RawLine): string | undefined {
       if (++total > MOST[api].lines) return undefined
       const checked = custom_id(raw)
       if (typeof checked === 'string') return checked
@@ -174,7 +162,8 @@ export function createLineCheck({
       if (problems.length < MOST_PROBLEMS) problems.push({ ...checked, message, line: raw.line })
       return undefined
     },
-    found() {
+    /** What was found in the lines so far: the first problems, or why there are no lines to execute. */
+    found(): Checked {
       const isTooLong = total > MOST[api].lines
       const whole = total === 0 ? NO_LINES : isTooLong ? tooMany(api) : undefined
       const [first] = models.keys()
@@ -221,19 +210,15 @@ const tooMany = (api: BatchApi): BatchProblem => ({
 })
 const NO_LINES: BatchProblem = { code: 'empty_file', message: 'The input has no lines.', param: null, line: null }
 
-type UploadCheck = {
-  push(piece: Uint8Array): void
-  /** What is stored of the problems; null: there are none. */
-  end(): string | null
-}
 type UploadParts = Pick<CheckParts, 'caller' | 'catalogue'>
 
-export function createUploadCheck(parts: UploadParts): UploadCheck {
+export function createUploadCheck(parts: UploadParts) {
   const splitter = createLineSplitter({ max_line_bytes: MOST_LINE_BYTES })
   const lines = createLineCheck({ ...parts, api: 'openai' })
   return {
-    push: (piece) => splitter.push(piece).forEach(lines.check),
-    end() {
+    push: (piece: Uint8Array) => splitter.push(piece).forEach(lines.check),
+    /** What is stored of the problems; null: there are none. */
+    end(): string | null {
       splitter.end().forEach(lines.check)
       const { total, problems, endpoint, refused } = lines.found()
       return problems.length > 0 ? JSON.stringify({ total, problems, endpoint, refused }) : null

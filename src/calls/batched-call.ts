@@ -4,7 +4,7 @@ import { type BatchExchange, type BatchTarget, COLLECTED, withExchange } from '.
 import type { Target } from '../providers/provider.ts'
 import { GatewayError } from '../spec/error.ts'
 import { NO_UNITS } from '../spec/usage.ts'
-import { createAdmission } from './admission.ts'
+import { createAdmission, undo } from './admission.ts'
 import { type AnyMeter, type ByTarget, sendAndRead } from './family.ts'
 import { executeGuarded } from './guarded-call.ts'
 import type { PreparedCall } from './prepared-call.ts'
@@ -43,12 +43,7 @@ export async function collectBatched<Work, Answer, M extends AnyMeter>(
   }
   const holds = record.holds ?? []
   record.holds = undefined
-  exchange.release = () => {
-    for (const hold of holds.splice(0)) {
-      if (hold.cancel) hold.cancel()
-      else hold.settle(NO_UNITS, 0)
-    }
-  }
+  exchange.release = () => undo(holds)
   try {
     await readBatched(prepared, exchange)
   } catch (thrown) {

@@ -1,12 +1,5 @@
 /** Learns how long the answers of a model to a token are, so that calls may hold what they probably cost. */
 
-/** Of the answers of each model to each token. */
-type LikelyOutputs = {
-  /** A number of tokens that 99 of 100 answers do not exceed; undefined: there were too few. */
-  of(token_id: string, model_id: string): number | undefined
-  learn(token_id: string, model_id: string, output_tokens: number): void
-}
-
 /** Pairs of a token and a model that are remembered, of 200 bytes each; the least recently used is forgotten. */
 const MOST_PAIRS = 10_000
 /** The 99th percentile of fewer answers would be a guess. */
@@ -27,7 +20,8 @@ const endOf = (bucket: number): number => Math.ceil(2 ** (bucket / BUCKETS_PER_D
 
 type Answers = { counts: Uint16Array; total: number; percentile: number | undefined }
 
-export function createLikelyOutputs(): LikelyOutputs {
+/** Of the answers of each model to each token. */
+export function createLikelyOutputs() {
   /** The least recently used first. */
   const pairs = new Map<string, Answers>()
   const keyOf = (token_id: string, model_id: string) => `${token_id} ${model_id}`
@@ -43,8 +37,9 @@ export function createLikelyOutputs(): LikelyOutputs {
   }
 
   return {
-    of: (token_id, model_id) => pairs.get(keyOf(token_id, model_id))?.percentile,
-    learn(token_id, model_id, output_tokens) {
+    /** A number of tokens that 99 of 100 answers do not exceed; undefined: there were too few. */
+    of: (token_id: string, model_id: string): number | undefined => pairs.get(keyOf(token_id, model_id))?.percentile,
+    learn(token_id: string, model_id: string, output_tokens: number): void {
       const answers = answersOf(keyOf(token_id, model_id))
       const bucket = bucketOf(output_tokens)
       answers.counts[bucket] = (answers.counts[bucket] ?? 0) + 1

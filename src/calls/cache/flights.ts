@@ -13,20 +13,14 @@ export type Flight<Answer> = {
 /** `deadline`: by the steady clock. */
 type Waiting = { key: string; signal: AbortSignal; deadline: number }
 
-type Flights<Answer> = {
-  /** The flight of this key; undefined: another one is open. */
-  begin(key: string): Flight<Answer> | undefined
-  /** How the open flight of this key ends; undefined: none is open. Rejects with the reason of the signal. */
-  join(waiting: Waiting): Promise<Ending<Answer>> | undefined
-}
-
 /** A request that has waited this long calls the provider itself: the client of the first one may read slowly. */
 const WAIT_MILLISECONDS = 60_000
 
-export function createFlights<Answer>({ clock }: { clock: Clock }): Flights<Answer> {
+export function createFlights<Answer>({ clock }: { clock: Clock }) {
   const open = new Map<string, Promise<Ending<Answer>>>()
   return {
-    begin(key) {
+    /** The flight of this key; undefined: another one is open. */
+    begin(key: string): Flight<Answer> | undefined {
       if (open.has(key)) return undefined
       const { promise, resolve } = Promise.withResolvers<Ending<Answer>>()
       open.set(key, promise)
@@ -37,7 +31,8 @@ export function createFlights<Answer>({ clock }: { clock: Clock }): Flights<Answ
         },
       }
     },
-    join({ key, signal, deadline }) {
+    /** How the open flight of this key ends; undefined: none is open. Rejects with the reason of the signal. */
+    join({ key, signal, deadline }: Waiting): Promise<Ending<Answer>> | undefined {
       const flight = open.get(key)
       if (!flight) return undefined
       return new Promise((resolve, reject) => {

@@ -3,15 +3,7 @@ import type { CachedAnswer } from '../../store/requests/cache-store.ts'
 
 type Bounds = { max_entries: number; max_bytes: number }
 
-type MemoryEntries = {
-  find(key: string, now_ms: number): CachedAnswer | undefined
-  put(key: string, entry: CachedAnswer, bounds: Bounds): void
-  /** Removes the entries whose key has this text; returns how many there were. */
-  removeWith(part: string): number
-  size(): { entries: number; bytes: number }
-}
-
-export function createMemoryEntries(): MemoryEntries {
+export function createMemoryEntries() {
   /** The least recently used first. */
   const entries = new Map<string, CachedAnswer>()
   let bytes = 0
@@ -22,7 +14,7 @@ export function createMemoryEntries(): MemoryEntries {
   }
 
   return {
-    find(key, now_ms) {
+    find(key: string, now_ms: number): CachedAnswer | undefined {
       const entry = entries.get(key)
       if (!entry) return undefined
       entries.delete(key)
@@ -33,7 +25,7 @@ export function createMemoryEntries(): MemoryEntries {
       bytes -= entry.bytes
       return undefined
     },
-    put(key, entry, { max_entries, max_bytes }) {
+    put(key: string, entry: CachedAnswer, { max_entries, max_bytes }: Bounds): void {
       remove(key)
       entries.set(key, entry)
       bytes += entry.bytes
@@ -42,7 +34,8 @@ export function createMemoryEntries(): MemoryEntries {
         remove(oldest)
       }
     },
-    removeWith(part) {
+    /** Removes the entries whose key has this text; returns how many there were. */
+    removeWith(part: string): number {
       const found = [...entries.keys()].filter((key) => key.includes(part))
       for (const key of found) remove(key)
       return found.length

@@ -4,16 +4,6 @@ import type { Log } from '../../kit/log.ts'
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { CachedAnswerStore } from '../../store/requests/cache-store.ts'
 
-type Purges = {
-  /** Changes with each purge that concerns the model or project: part of the keys of its entries, so that older ones are not found. */
-  generationOf(name: string): string
-  /** Reads the counts: what was purged since the last time is given to `onPurge`. Rejects where the store does. */
-  read(): Promise<void>
-  /** Reads them, and starts polling. An unreachable store is logged, and asked again. */
-  start(): Promise<void>
-  close(): Promise<void>
-}
-
 type Parts = {
   store: Pick<CachedAnswerStore, 'purges'>
   /** The name of a model, or the id of a project. Undefined: of all. */
@@ -44,7 +34,7 @@ export async function purgeStore(
 /** As for tokens: a purge takes effect everywhere within a second. */
 const WATCH_MILLISECONDS = 500
 
-export function createPurges({ store, onPurge, clock, log }: Parts): Purges {
+export function createPurges({ store, onPurge, clock, log }: Parts) {
   let counts = new Map<string, number>()
   let isRunning = false
   let isReachable = true
@@ -77,13 +67,16 @@ export function createPurges({ store, onPurge, clock, log }: Parts): Purges {
   }
 
   return {
-    generationOf: (name) => `${counts.get('') ?? 0}.${counts.get(name) ?? 0}`,
+    /** Changes with each purge that concerns the model or project: part of the keys of its entries, so that older ones are not found. */
+    generationOf: (name: string) => `${counts.get('') ?? 0}.${counts.get(name) ?? 0}`,
+    /** Reads the counts: what was purged since the last time is given to `onPurge`. Rejects where the store does. */
     read: () => next(compare),
-    async start() {
+    /** Reads them, and starts polling. An unreachable store is logged, and asked again. */
+    async start(): Promise<void> {
       isRunning = true
       await next(look)
     },
-    async close() {
+    async close(): Promise<void> {
       isRunning = false
       cancel()
       await looking

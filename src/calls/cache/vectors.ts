@@ -3,22 +3,13 @@ import type { Neighbour } from '../../store/requests/cache-store.ts'
 
 type Entry = { partition: string; key: string; vector: Float32Array; expires_ms: number }
 
-type Vectors = {
-  /** Adds a vector of length 1, or replaces that of the key; then removes the oldest ones above the bound. */
-  add(entry: Entry, bounds: { max_vector_bytes: number }): void
-  /** The most similar vector of the partition that is not below the threshold and has not expired. */
-  nearest(partition: string, search: { vector: Float32Array; threshold: number; now_ms: number }): Neighbour | undefined
-  /** The response of the key is gone. */
-  remove(partition: string, key: string): void
-  /** The responses of the partitions whose name has this text are gone. */
-  removeWith(part: string): void
-}
+type Search = { vector: Float32Array; threshold: number; now_ms: number }
 
 /** The newest of a partition are compared: with 1536 numbers each, that takes 4 milliseconds, in which nothing else runs. */
 const MOST_COMPARED = 2_000
 const MOST_NUMBERS_COMPARED = MOST_COMPARED * 1_536
 
-export function createVectors(): Vectors {
+export function createVectors() {
   /** The oldest first: of all partitions, and of each one by the key of the response. */
   const entries = new Set<Entry>()
   const partitions = new Map<string, Map<string, Entry>>()
@@ -33,7 +24,8 @@ export function createVectors(): Vectors {
   }
 
   return {
-    add(entry, { max_vector_bytes }) {
+    /** Adds a vector of length 1, or replaces that of the key; then removes the oldest ones above the bound. */
+    add(entry: Entry, { max_vector_bytes }: { max_vector_bytes: number }): void {
       const replaced = partitions.get(entry.partition)?.get(entry.key)
       if (replaced) drop(replaced)
       const partition = partitions.get(entry.partition) ?? new Map<string, Entry>()
@@ -46,7 +38,8 @@ export function createVectors(): Vectors {
         drop(oldest)
       }
     },
-    nearest(partition, { vector, threshold, now_ms }) {
+    /** The most similar vector of the partition that is not below the threshold and has not expired. */
+    nearest(partition: string, { vector, threshold, now_ms }: Search): Neighbour | undefined {
       const all = [...(partitions.get(partition)?.values() ?? [])]
       let found: Neighbour | undefined
       const most = Math.min(MOST_COMPARED, Math.ceil(MOST_NUMBERS_COMPARED / vector.length))
@@ -59,11 +52,13 @@ export function createVectors(): Vectors {
       }
       return found
     },
-    remove(partition, key) {
+    /** The response of the key is gone. */
+    remove(partition: string, key: string): void {
       const entry = partitions.get(partition)?.get(key)
       if (entry) drop(entry)
     },
-    removeWith(part) {
+    /** The responses of the partitions whose name has this text are gone. */
+    removeWith(part: string): void {
       for (const entry of entries) if (entry.partition.includes(part)) drop(entry)
     },
   }

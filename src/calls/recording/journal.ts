@@ -151,14 +151,7 @@ export function createJournal({ directory, now, log }: JournalParts): Journal {
 /** `journaled`: how many of the entries are in the journal. */
 export type Journaled = { readonly entries: readonly LedgerEntry[]; journaled: number }
 
-type JournalTurns = {
-  /** Resolves once they were written, at the end of this turn; the same promise for all of a turn. */
-  add(call: Journaled): Promise<void>
-  /** Writes what was added, now. */
-  write(): void
-}
-
-export function createJournalTurns(journal: Journal): JournalTurns {
+export function createJournalTurns(journal: Journal) {
   let unwritten: Journaled[] = []
   let turn: Promise<void> | undefined
   let endTurn = () => {}
@@ -176,6 +169,7 @@ export function createJournalTurns(journal: Journal): JournalTurns {
     resolve()
   }
 
+  /** Writes what was added, now. */
   function write(): void {
     if (unwritten.length === 0) return
     const calls = unwritten
@@ -186,7 +180,8 @@ export function createJournalTurns(journal: Journal): JournalTurns {
   }
 
   return {
-    add(call) {
+    /** Resolves once they were written, at the end of this turn; the same promise for all of a turn. */
+    add(call: Journaled): Promise<void> {
       unwritten.push(call)
       turn ??= new Promise(begin)
       return turn

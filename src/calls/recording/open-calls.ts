@@ -4,16 +4,6 @@ import type { Log } from '../../kit/log.ts'
 import type { OpenCall } from '../../store/ledger/ledger-entry.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
 
-type OpenCalls = {
-  /** Durable when it resolves. Rejects with `storage_unavailable`. */
-  open(call: OpenCall): Promise<void>
-  /** Replaces what is recorded of an open call. Durable when it resolves. Rejects with `storage_unavailable`. */
-  raise(call: OpenCall): Promise<void>
-  /** Records the open calls of ended processes, now and then. */
-  start(): void
-  stop(): Promise<void>
-}
-
 type OpenCallsParts = {
   store: Pick<LedgerStore, 'open' | 'raise' | 'renew' | 'interruptLapsed'>
   /** That of its leases of budgets too: these last until its open calls are recorded. */
@@ -29,7 +19,7 @@ type OpenCallsParts = {
 const LEASE_MILLISECONDS = 60_000
 const RENEW_MILLISECONDS = 10_000
 
-export function createOpenCalls({ store, process_id, close, clock, log }: OpenCallsParts): OpenCalls {
+export function createOpenCalls({ store, process_id, close, clock, log }: OpenCallsParts) {
   let waiting: { call: OpenCall; done(): void; failed(cause: unknown): void }[] = []
   let committing: Promise<void> | undefined
   let hasOpened = false
@@ -81,19 +71,22 @@ export function createOpenCalls({ store, process_id, close, clock, log }: OpenCa
   }
 
   return {
-    open(call) {
+    /** Durable when it resolves. Rejects with `storage_unavailable`. */
+    open(call: OpenCall): Promise<void> {
       hasOpened = true
       return new Promise((done, failed) => {
         waiting.push({ call, done, failed })
         committing ??= Promise.resolve().then(commit)
       })
     },
+    /** Replaces what is recorded of an open call. Durable when it resolves. Rejects with `storage_unavailable`. */
     raise: store.raise,
-    start() {
+    /** Records the open calls of ended processes, now and then. */
+    start(): void {
       isStopped = false
       sweepLater(1_000)
     },
-    async stop() {
+    async stop(): Promise<void> {
       isStopped = true
       cancel()
       await sweeping

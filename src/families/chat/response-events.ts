@@ -28,16 +28,10 @@ export function eventsAfter({ events, last_number }: StoredEvents, after: number
     .join('')
 }
 
-type EventLog = {
-  add(events: string): void
-  /** The events that are not stored yet, once all earlier ones are. */
-  rest(): Promise<StoredEvents | undefined>
-}
-
 type EventLogParts = { clock: Clock; write(batch: StoredEvents): Promise<void>; fault(error: unknown): void }
 
 /** Collects events and passes them to `write` in batches. */
-export function createEventLog({ clock, write, fault }: EventLogParts): EventLog {
+export function createEventLog({ clock, write, fault }: EventLogParts) {
   let pending = ''
   let cancel: (() => void) | undefined
   let writing: Promise<void> = Promise.resolve()
@@ -59,12 +53,13 @@ export function createEventLog({ clock, write, fault }: EventLogParts): EventLog
   }
 
   return {
-    add(events) {
+    add(events: string): void {
       if (events === '') return
       pending += events
       cancel ??= clock.after(BATCH_MILLISECONDS, flush)
     },
-    async rest() {
+    /** The events that are not stored yet, once all earlier ones are. */
+    async rest(): Promise<StoredEvents | undefined> {
       cancel?.()
       await writing
       return take()

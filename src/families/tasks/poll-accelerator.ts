@@ -10,12 +10,6 @@ const BATCH_MILLISECONDS = 1_000
 /** More tasks than this in one batch would not be polled within the second anyway. */
 const MAX_TASKS = 10_000
 
-type PollAccelerator = {
-  /** Records that a client has read this task. */
-  note(task: Task): void
-  stop(): void
-}
-
 type PollAcceleratorParts = {
   store: { tasks: TaskStore }
   clock: Clock
@@ -24,7 +18,7 @@ type PollAcceleratorParts = {
   worker: { wake(): void; mayPollNow(task_id: string): boolean }
 }
 
-export function createPollAccelerator({ store, clock, log, settings, worker }: PollAcceleratorParts): PollAccelerator {
+export function createPollAccelerator({ store, clock, log, settings, worker }: PollAcceleratorParts) {
   const waiting = new Set<string>()
   let last_ms = Number.NEGATIVE_INFINITY
   let cancel: (() => void) | undefined
@@ -43,14 +37,15 @@ export function createPollAccelerator({ store, clock, log, settings, worker }: P
   }
 
   return {
-    note(task) {
+    /** Records that a client has read this task. */
+    note(task: Task): void {
       const now_ms = clock.now()
       if (isEnded(task) || waiting.size >= MAX_TASKS) return
       if (!mayPollEarlier(task, settings(), now_ms) || !worker.mayPollNow(task.task_id)) return
       waiting.add(task.task_id)
       cancel ??= clock.after(Math.max(0, last_ms + BATCH_MILLISECONDS - clock.steady()), () => void flush())
     },
-    stop() {
+    stop(): void {
       cancel?.()
       cancel = undefined
       waiting.clear()

@@ -16,14 +16,7 @@ type WaitOptions = {
   read(): Promise<Task>
 }
 
-type Waiting = {
-  /** Resolves with the task when it differs from `seen`, has ended, or the time is up; rejects when aborted. */
-  until(seen: Task, options: WaitOptions): Promise<Task>
-  /** All waiting requests get the current state. */
-  stop(): void
-}
-
-export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; clock: Clock }): Waiting {
+export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; clock: Clock }) {
   const waiters = new Map<string, Set<() => void>>()
   let unwatch: (() => void) | undefined
   let is_stopped = false
@@ -57,7 +50,8 @@ export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; c
   }
 
   return {
-    async until(seen, { seconds, signal, read }) {
+    /** Resolves with the task when it differs from `seen`, has ended, or the time is up; rejects when aborted. */
+    async until(seen: Task, { seconds, signal, read }: WaitOptions): Promise<Task> {
       const end_ms = clock.steady() + Math.min(MAX_WAIT_SECONDS, Math.max(0, seconds)) * 1000
       for (;;) {
         signal.throwIfAborted()
@@ -73,7 +67,8 @@ export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; c
         }
       }
     },
-    stop() {
+    /** All waiting requests get the current state. */
+    stop(): void {
       is_stopped = true
       for (const waiting of waiters.values()) for (const wake of waiting) wake()
     },

@@ -13,12 +13,6 @@ const MAX_POOLS = 1_000
 /** `host`: name and port of the receiver. */
 type Delivery = { host: string; token_id: string }
 
-type WebhookSlots = {
-  /** Takes a slot, or returns when to try again: waiting deliveries queue up, each a little later than the one before. */
-  reserve(delivery: Delivery): number | undefined
-  release(delivery: Delivery, outcome: { answered: boolean; took_ms: number }): void
-}
-
 type Pool = {
   limit: number
   running: number
@@ -28,7 +22,7 @@ type Pool = {
   end_ms: number
 }
 
-export function createWebhookSlots({ concurrency, clock }: { concurrency: number; clock: Clock }): WebhookSlots {
+export function createWebhookSlots({ concurrency, clock }: { concurrency: number; clock: Clock }) {
   const pools = new Map<string, Pool>()
   const half = Math.max(1, Math.floor(concurrency / 2))
   const per_receiver = Math.min(SLOTS_PER_RECEIVER, concurrency)
@@ -55,7 +49,8 @@ export function createWebhookSlots({ concurrency, clock }: { concurrency: number
   }
 
   return {
-    reserve(delivery) {
+    /** Takes a slot, or returns when to try again: waiting deliveries queue up, each a little later than the one before. */
+    reserve(delivery: Delivery): number | undefined {
       const all = Object.values(poolsOf(delivery))
       dropIdlePools()
       const full = all.find(({ running, limit }) => running >= limit)
@@ -63,7 +58,7 @@ export function createWebhookSlots({ concurrency, clock }: { concurrency: number
       for (const pool of all) pool.running++
       return undefined
     },
-    release(delivery, { answered, took_ms }) {
+    release(delivery: Delivery, { answered, took_ms }: { answered: boolean; took_ms: number }): void {
       const { receiver, token, host } = poolsOf(delivery)
       for (const pool of [receiver, token, host]) {
         pool.running--
