@@ -135,9 +135,7 @@ export function createBudgetAccounts({ settings, revision }: AccountsParts): Bud
     }
     const account = newAccount({ name, owner: label, project_id, budget, limit, as_of })
     accounts.set(key, account)
-    const same = byScope.get(name.scope_key)
-    if (same) same.push(account)
-    else byScope.set(name.scope_key, [account])
+    byScope.getOrInsertComputed(name.scope_key, () => []).push(account)
     return account
   }
 

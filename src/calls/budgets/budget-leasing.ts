@@ -36,10 +36,16 @@ const ASK_AGAIN_MILLISECONDS = 500
 const [RETURN_AFTER, FORGET_AFTER] = [2, 20]
 const MAX_LEASES_PER_REQUEST = 100
 
-type Request = { need: number; done: PromiseWithResolvers<Leased> }
+type Asked = { need: number; done: PromiseWithResolvers<Leased> }
+
+function newAsked(): Asked {
+  const done = Promise.withResolvers<Leased>()
+  done.promise.catch(() => {}) // nobody waits for what is leased ahead
+  return { need: 0, done }
+}
 
 export function createLeasing({ store, process_id, accounts, isOver, onAnswer, clock, log }: LeasingParts) {
-  const requests = new Map<BudgetAccount, Request>()
+  const requests = new Map<BudgetAccount, Asked>()
   let isRenewalDue = false
   let running: Promise<void> | undefined
   let keeps_dead_until = clock.steady() + KEEP_DEAD_MILLISECONDS
@@ -47,12 +53,7 @@ export function createLeasing({ store, process_id, accounts, isOver, onAnswer, c
   let isClosed = false
 
   function request(account: BudgetAccount, need: number): Promise<Leased> {
-    let asked = requests.get(account)
-    if (!asked) {
-      asked = { need: 0, done: Promise.withResolvers() }
-      asked.done.promise.catch(() => {}) // nobody waits for what is leased ahead
-      requests.set(account, asked)
-    }
+    const asked = requests.getOrInsertComputed(account, newAsked)
     asked.need += need
     running ??= run()
     return asked.done.promise

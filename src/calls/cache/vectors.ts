@@ -28,9 +28,7 @@ export function createVectors() {
     add(entry: Entry, { max_vector_bytes }: { max_vector_bytes: number }): void {
       const replaced = partitions.get(entry.partition)?.get(entry.key)
       if (replaced) drop(replaced)
-      const partition = partitions.get(entry.partition) ?? new Map<string, Entry>()
-      partitions.set(entry.partition, partition)
-      partition.set(entry.key, entry)
+      partitions.getOrInsertComputed(entry.partition, () => new Map()).set(entry.key, entry)
       entries.add(entry)
       bytes += entry.vector.byteLength
       for (const oldest of entries) {

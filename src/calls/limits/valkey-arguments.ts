@@ -12,14 +12,8 @@ const lengthOf = ({ is_concurrent, window }: Counter): number => (is_concurrent 
 /** Those of COUNT. `used`: each counter once, in the order of its keys. */
 export function countArguments(checks: readonly Needed[], changes: readonly Change[], undo: string) {
   const indices = new Map<Counter, number>()
-  const indexOf = (counter: Counter) => {
-    let index = indices.get(counter)
-    if (index === undefined) {
-      index = indices.size + 2 // from 1, and the first key is that of the session
-      indices.set(counter, index)
-    }
-    return index
-  }
+  // From 1, and the first key is that of the session.
+  const indexOf = (counter: Counter) => indices.getOrInsertComputed(counter, () => indices.size + 2)
   const args: (string | number)[] = [undo, changes.length]
   for (const { counter, part, amount } of changes) args.push(indexOf(counter), lengthOf(counter), part, amount)
   for (const { counter, limit, amount } of checks) args.push(indexOf(counter), lengthOf(counter), limit, amount)

@@ -99,9 +99,7 @@ export function createLimiter(id: string, given: CallLimits, clock: Clock): Limi
         signal.removeEventListener('abort', onAbort)
       }
       signal.addEventListener('abort', onAbort, { once: true })
-      const calls = queues.get(token_id)
-      if (calls) calls.push(call)
-      else queues.set(token_id, [call])
+      queues.getOrInsertComputed(token_id, () => []).push(call)
       waiting++
     })
   }
@@ -203,8 +201,7 @@ export function createLimiters(clock: Clock): (target: Target) => Limiter | unde
     if (limiter) limiter.configure(limits)
     else limiter = createLimiter(id, limits, clock)
     limiters.set(id, limiter)
-    const own = found.get(limits) ?? new Map<string, Limiter>()
-    found.set(limits, own.set(id, limiter))
+    found.getOrInsertComputed(limits, () => new Map()).set(id, limiter)
     return limiter
   }
 

@@ -86,12 +86,7 @@ export function createHedging(clock: Clock): Hedging {
   return {
     after(selection, { settings, policy, is_hedged }) {
       if (!settings.hedge || !is_hedged || policy !== 'until_answered' || !selection.current) return undefined
-      let budget = budgets.get(settings)
-      if (!budget) {
-        budget = createHedgeBudget()
-        budgets.set(settings, budget)
-      }
-      budget.earn()
+      budgets.getOrInsertComputed(settings, createHedgeBudget).earn()
       return quantilesOf(selection.current.state)?.p95
     },
 

@@ -11,20 +11,8 @@ type Shares = (id: string) => Share
 export function createShares(): (settings: RoutingConfig) => Shares {
   const models = new WeakMap<RoutingConfig, Map<string, Share>>()
   return (settings) => {
-    let shares = models.get(settings)
-    if (!shares) {
-      shares = new Map()
-      models.set(settings, shares)
-    }
-    const own = shares
-    return (id) => {
-      let share = own.get(id)
-      if (!share) {
-        share = newShare()
-        own.set(id, share)
-      }
-      return share
-    }
+    const shares = models.getOrInsertComputed(settings, () => new Map())
+    return (id) => shares.getOrInsertComputed(id, newShare)
   }
 }
 

@@ -169,13 +169,11 @@ async function collectOne(claimed: ClaimedBatch, caller: Caller, release: (() =>
 /** Whether a model has them, as things are configured now. */
 function nativeModels({ batch, catalogue }: ClaimedBatch, caller: Caller): (name: string) => boolean {
   const known = new Map<string, boolean>()
-  return (name) => {
-    if (!known.has(name)) {
+  return (name) =>
+    known.getOrInsertComputed(name, () => {
       const model = modelOf({ catalogue, caller }, batch.endpoint, name)
-      known.set(name, !(model instanceof GatewayError) && model.has_native_batches)
-    }
-    return known.get(name) === true
-  }
+      return !(model instanceof GatewayError) && model.has_native_batches
+    })
 }
 
 function groupOf(

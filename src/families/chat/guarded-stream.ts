@@ -98,11 +98,7 @@ export class GuardedChunks extends CheckedChunks {
     this.#last = chunk
     const choices: ChunkChoice[] = []
     for (const choice of chunk.choices) {
-      let filter = this.#choices.get(choice.index)
-      if (!filter) {
-        filter = new ChoiceFilter(this.#filter)
-        this.#choices.set(choice.index, filter)
-      }
+      const filter = this.#choices.getOrInsertComputed(choice.index, () => new ChoiceFilter(this.#filter))
       const before = filter.before(choice.delta)
       if (before) out.push(chunkOf(chunk, choice.index, before))
       const guarded = filter.take(choice)
@@ -173,19 +169,11 @@ class ChoiceFilter {
   }
 
   #filterOf(name: TextName): TextFilter {
-    const known = this.#texts.get(name)
-    if (known) return known
-    const filter = this.#newFilter(false)
-    this.#texts.set(name, filter)
-    return filter
+    return this.#texts.getOrInsertComputed(name, () => this.#newFilter(false))
   }
 
   #takeCall(call: ToolCall, index: number): ToolCall {
-    let filter = this.#calls.get(index)
-    if (!filter) {
-      filter = this.#newFilter(true)
-      this.#calls.set(index, filter)
-    }
+    const filter = this.#calls.getOrInsertComputed(index, () => this.#newFilter(true))
     const { arguments: text = '' } = call.function ?? {}
     return text === '' ? call : { ...call, function: { ...call.function, arguments: filter.push(text) } }
   }

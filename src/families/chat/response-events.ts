@@ -83,8 +83,7 @@ export function createNotifications({ clock }: { clock: Clock }): Notifications 
     async next(response_id, signal) {
       const control = new AbortController()
       const notified = () => control.abort()
-      const all = waiting.get(response_id) ?? new Set()
-      waiting.set(response_id, all.add(notified))
+      const all = waiting.getOrInsertComputed(response_id, () => new Set()).add(notified)
       signal.addEventListener('abort', notified, { once: true })
       if (signal.aborted) notified()
       await pause(clock, POLL_MILLISECONDS, control.signal).catch(() => {}) // an abort is a notification here, not an error

@@ -124,9 +124,7 @@ export function createStoredResponses({ store, settings, quota, clock }: StoredR
         if (!isReference(item)) return item
         const referred = byId.get(item.id)
         if (!referred) throw itemNotFound(`input[${index}]`, item.id)
-        const own = lengths.get(item.id) ?? JSON.stringify(referred).length
-        lengths.set(item.id, own)
-        length += own
+        length += lengths.getOrInsertComputed(item.id, () => JSON.stringify(referred).length)
         if (length > MAX_CHARACTERS) throw tooLong('input')
         return referred as unknown as InputItem
       })

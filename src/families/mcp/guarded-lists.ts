@@ -53,8 +53,7 @@ export function createGuardedLists({ guards, clock }: { guards: Pick<Guards, 'pl
       const listing = { caller, results: own.results, call: () => call }
       const check = async () => (await lists.passed([item], { server, nameOf: () => name, listing })).length > 0
       if (!own.asksAboutAnswer) return check()
-      const known = asked.get(item) ?? new Map<string, number>()
-      asked.set(item, known)
+      const known = asked.getOrInsertComputed(item, () => new Map())
       const key = JSON.stringify([caller.token_id, own.fingerprint])
       if (clock.steady() < (known.get(key) ?? 0)) return true
       if (known.size >= MAX_KNOWN) known.clear()
@@ -85,9 +84,7 @@ export function createGuardedLists({ guards, clock }: { guards: Pick<Guards, 'pl
         if (!plan || own.length === 0) return { item, isUsable: true, texts: [] }
         const entry = entryOf(item)
         const key = own.map(({ name }) => name).join()
-        const group = groups.get(key) ?? { guards: own, plan, entries: [] }
-        groups.set(key, group)
-        group.entries.push(entry)
+        groups.getOrInsertComputed(key, () => ({ guards: own, plan, entries: [] })).entries.push(entry)
         return entry
       })
       if (groups.size === 0) return items

@@ -48,20 +48,17 @@ export function createPassthroughPaths({ supply, config, gates, plans }: Passthr
   const healths = new WeakMap<Provider, KeyHealth>()
 
   function keyOf(target: Target): Key {
-    const health = healths.get(target.provider) ?? { avoided_until: 0 }
-    healths.set(target.provider, health)
+    const health = healths.getOrInsertComputed(target.provider, () => ({ avoided_until: 0 }))
     return { target, weight: target.weight ?? 1, share: newShare(), health }
   }
 
   function rulesOf(provider_id: string): PassthroughRule[] {
     const supplied = supply.find(provider_id)
     if (!supplied) return []
-    let rules = made.get(supplied)
-    if (!rules) {
-      rules = (supplied.config.passthrough_paths ?? []).map((path) => ruleOf(provider_id, path, supplied))
-      made.set(supplied, rules)
-    }
-    return rules
+    const { passthrough_paths = [] } = supplied.config
+    return made.getOrInsertComputed(supplied, () =>
+      passthrough_paths.map((path) => ruleOf(provider_id, path, supplied)),
+    )
   }
 
   function ruleOf(provider_id: string, path: PassthroughPath, supplied: Supplied): PassthroughRule {

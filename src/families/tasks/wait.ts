@@ -30,8 +30,7 @@ export function createWaiting({ store, clock }: { store: { tasks: TaskStore }; c
     unwatch ??= store.tasks.watch((change) => {
       for (const wake of waiters.get(change.task_id) ?? []) wake()
     })
-    const own = waiters.get(task_id) ?? new Set()
-    waiters.set(task_id, own.add(resolve))
+    const own = waiters.getOrInsertComputed(task_id, () => new Set()).add(resolve)
     const cancel = clock.after(ms, resolve)
     const aborted = () => resolve()
     signal.addEventListener('abort', aborted, { once: true })

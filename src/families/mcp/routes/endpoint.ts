@@ -90,13 +90,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
     }
   }
 
-  function handlerFor(scope: string | undefined): McpHttpHandler {
-    const known = handlers.get(scope ?? '')
-    if (known) return known
-    const made = handlerOf(scope)
-    handlers.set(scope ?? '', made)
-    return made
-  }
+  const handlerFor = (scope: string | undefined) => handlers.getOrInsertComputed(scope ?? '', () => handlerOf(scope))
 
   const handlerOf = (scope: string | undefined) =>
     createMcpHandler(() => create(scope), { legacy: 'reject', keepAliveMs: 0, maxSubscriptions: MAX_SUBSCRIPTIONS })
@@ -105,8 +99,7 @@ export function createEndpoint(parts: EndpointParts): McpEndpoint {
   function joinStreams({ scope, token_id, access: { caller } }: McpCall) {
     const leave = listen(token_id)
     const key = JSON.stringify([scope, token_id])
-    const own = streams.get(key) ?? { scope, caller, handler: handlerOf(scope), open: 0 }
-    streams.set(key, own)
+    const own = streams.getOrInsertComputed(key, () => ({ scope, caller, handler: handlerOf(scope), open: 0 }))
     own.open++
     const left = () => {
       leave()
