@@ -3,11 +3,11 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Estimate, Units } from '../../spec/usage.ts'
 import { createCountedWait } from './counted-wait.ts'
 import { type Counting, mayFit } from './counting.ts'
-import { type Exceeded, firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf } from './hold.ts'
+import { firstExceeded, keeping, LimitHold, type Limits, NEW, need, neededOf } from './hold.ts'
 import type { LimitedCaller, LimitPlan, Plans } from './plans.ts'
 import { createLimitQueue } from './queue.ts'
 import type { Scopes } from './scopes.ts'
-import { type LimitReport, waitFor } from './status.ts'
+import { type Exceeded, type LimitReport, waitFor } from './status.ts'
 
 /** Looks up all limits that a request must keep. */
 type ListsFor<Moved> = (request: Moved, now: number) => readonly Limits[]
@@ -81,7 +81,7 @@ type LimitedCall = {
   record?: { queued_ms?: number }
 }
 
-export type LimitRequest = { call: LimitedCall; model: { id: string }; estimate: Estimate }
+type LimitRequest = { call: LimitedCall; model: { id: string }; estimate: Estimate }
 
 type Hold = CallLimitHold<LimitRequest>
 

@@ -1,6 +1,7 @@
 /** A call that waits for limits which all processes count together: asks again when it may fit, one request at a time. */
 import type { Clock } from '../../kit/clock.ts'
-import type { Exceeded, Verdict } from './hold.ts'
+import type { Verdict } from './hold.ts'
+import type { Exceeded } from './status.ts'
 
 type CountedWaitParts<Hold> = {
   clock: Pick<Clock, 'steady'>

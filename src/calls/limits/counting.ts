@@ -1,8 +1,9 @@
 /** Shared by every admission against limits: the time, the parts of a hold, and the error of a refusal. */
 import type { Clock } from '../../kit/clock.ts'
 import type { GatewayError } from '../../spec/error.ts'
-import type { Exceeded, HoldParts } from './hold.ts'
+import type { HoldParts } from './hold.ts'
 import type { Sharing } from './sharing.ts'
+import type { Exceeded } from './status.ts'
 
 export type Counting = {
   /** The time of all windows. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.ts'
 import type { Units } from '../../spec/usage.ts'
 import type { TaskLimit } from '../../store/tokens/lease-store.ts'
 import { CALLS, type Counter, type Limited } from './scopes.ts'
-import { type LimitReport, type LimitStatus, statusOf } from './status.ts'
+import { type Exceeded, type LimitReport, type LimitStatus, statusOf } from './status.ts'
 import { add, expire, partAt, takeBack } from './window.ts'
 
 export type Limits = Pick<Limited, 'counters' | 'limits' | 'tasks'>
@@ -78,9 +78,6 @@ export function keeping<Result>(lists: readonly Limits[], work: Promise<Result>)
   change(1)
   return work.finally(() => change(-1))
 }
-
-/** The limit that keeps a call from being admitted. `wait_ms`: where others than this process know when it fits. */
-export type Exceeded = { counter: Counter; limit: number; amount: number; wait_ms?: number }
 
 /** What Valkey answers. `at`: the time at which the call is counted. */
 export type Verdict = { at: number; blocked?: undefined } | { blocked: Exceeded }

@@ -12,7 +12,7 @@ type AttemptHold = {
   cancel(): void
 }
 
-export type ProviderLimits = {
+type ProviderLimits = {
   limitsProvider(provider_id: string): boolean
   /** Whether the limits of a provider leave place for a call that uses so much. A promise only where it has to wait. */
   mayAttempt(provider_id: string, estimate: Estimate): boolean | Promise<boolean>

@@ -1,42 +1,16 @@
 /** The gate of rate limits: the limits of calls, and those of attempts at providers. */
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
-import type { Units } from '../../spec/usage.ts'
-import { CallLimits, type LimitRequest } from './call-limits.ts'
+import { CallLimits } from './call-limits.ts'
 import type { Counting } from './counting.ts'
 import type { WhenStoreFails } from './leases.ts'
 import { type ConfiguredLimits, createPlans, type LimitedCaller } from './plans.ts'
-import { createProviderLimits, type ProviderLimits } from './provider-limits.ts'
+import { createProviderLimits } from './provider-limits.ts'
 import { createScopes } from './scopes.ts'
 import { createSharing, type SharedLimits, unshared } from './sharing.ts'
 import { type LimitState, refusalOf, statesOf } from './status.ts'
 
-/** What is counted for one call until it is settled. */
-type CallHold = {
-  /** A promise only where limits are counted in Valkey. */
-  moveTo(request: LimitRequest): void | Promise<void>
-  settle(used: Units): void
-  /** As if the call had never been. */
-  cancel(): void
-}
-
 export type LimitSettings = { max_end_users: number; queue_seconds: number; when_store_fails: WhenStoreFails }
-
-type RateLimiter = ProviderLimits & {
-  readonly name: string
-  /** Whether calls of the caller at the model keep any limit, as things are configured. */
-  applies(caller: LimitedCaller, model: { id: string }): boolean
-  /** Undefined: no limit. Throws `rate_limit_exceeded`. A promise where the call has to wait, or Valkey counts. */
-  admit(request: LimitRequest): CallHold | undefined | Promise<CallHold>
-  /** How the limits of the token and of its project stand, without those of open tasks. */
-  statesOf(caller: LimitedCaller): States | Promise<States>
-  /** How many scopes are counted. */
-  readonly scopes: number
-  /** How many calls wait. */
-  readonly waiting: number
-  isInValkey(): boolean
-  close(): Promise<void>
-}
 
 type States = { token: LimitState[]; project: LimitState[] }
 
@@ -51,7 +25,7 @@ type RateLimiterParts = {
   shared: SharedLimits | undefined
 }
 
-export function createRateLimiter({ config, clock: own, log, onRefused, shared }: RateLimiterParts): RateLimiter {
+export function createRateLimiter({ config, clock: own, log, onRefused, shared }: RateLimiterParts) {
   const settings = () => config().limits
   const scopes = createScopes({ maxEndUsers: () => settings().max_end_users, is_shared: shared !== undefined })
   const when_store_fails = () => settings().when_store_fails
@@ -73,19 +47,23 @@ export function createRateLimiter({ config, clock: own, log, onRefused, shared }
 
   return {
     name: 'rate limits',
-    applies: (caller, model) => plans.applies(caller, model.id),
+    /** Whether calls of the caller at the model keep any limit, as things are configured. */
+    applies: (caller: LimitedCaller, model: { id: string }) => plans.applies(caller, model.id),
     admit: calls.admit.bind(calls),
     ...createProviderLimits({ config, scopes, counting }),
-    statesOf(caller) {
+    /** How the limits of the token and of its project stand, without those of open tasks. */
+    statesOf(caller: LimitedCaller): States | Promise<States> {
       const now = clock.steady()
       const [token, project] = [plans.ofToken(caller, now), plans.ofProject(caller, now)]
       const states = () => ({ token: statesOf(token, clock.steady()), project: statesOf(project, clock.steady()) })
       const all = [...(token?.counters ?? []), ...(project?.counters ?? [])]
       return all.length > 0 && sharing.decides?.() ? sharing.look(all).then(states) : states()
     },
+    /** How many scopes are counted. */
     get scopes() {
       return scopes.size
     },
+    /** How many calls wait. */
     get waiting() {
       return calls.waiting
     },

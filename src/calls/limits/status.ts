@@ -57,10 +57,11 @@ const OPEN_CALL_MS = 1_000
 /** Other processes hold the rest: they give back what they do not use within this time. */
 const OTHERS_MS = 2_000
 
-type Blocked = { counter: Counter; limit: number; amount: number; wait_ms?: number }
+/** The limit that keeps a call from being admitted. `wait_ms`: where others than this process know when it fits. */
+export type Exceeded = { counter: Counter; limit: number; amount: number; wait_ms?: number }
 
 /** After how long so much fits; undefined: never. */
-export function waitFor({ counter, limit, amount, wait_ms }: Blocked, now: number): number | undefined {
+export function waitFor({ counter, limit, amount, wait_ms }: Exceeded, now: number): number | undefined {
   if (amount > limit) return undefined
   if (wait_ms !== undefined) return wait_ms
   if (counter.is_concurrent) return OPEN_CALL_MS
@@ -70,23 +71,12 @@ export function waitFor({ counter, limit, amount, wait_ms }: Blocked, now: numbe
   return free_at === undefined ? OTHERS_MS : Math.max(1, Math.ceil(free_at - now))
 }
 
-type Refusal = {
-  scope: { name: string }
-  key: RateLimitKey
-  limit: number
-  amount: number
-  wait_ms: number | undefined
-}
-
-export function refusalOf(blocked: Blocked, now: number): GatewayError {
-  const { counter, limit, amount } = blocked
-  return refusal({ scope: counter.scope, key: counter.key, limit, amount, wait_ms: waitFor(blocked, now) })
-}
-
 /** `accepted: 'no'`: nothing was sent. */
-function refusal({ scope, key, limit, amount, wait_ms }: Refusal): GatewayError {
-  const found = `Rate limit reached for ${scope.name}: ${key} is ${limit}`
+export function refusalOf(blocked: Exceeded, now: number): GatewayError {
+  const { counter, limit, amount } = blocked
+  const found = `Rate limit reached for ${counter.scope.name}: ${counter.key} is ${limit}`
   if (limit === 0) return new GatewayError('rate_limit_exceeded', `${found}, so nothing is admitted.`, NEVER)
+  const wait_ms = waitFor(blocked, now)
   if (wait_ms === undefined) {
     const text = `${found}, and this request alone needs ${amount}. Make it smaller.`
     return new GatewayError('rate_limit_exceeded', text, NEVER)

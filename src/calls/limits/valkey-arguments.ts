@@ -44,14 +44,3 @@ export function noteOthers(
     counter.others_until = counter.is_concurrent ? Number.POSITIVE_INFINITY : Number(answer[5 + 2 * at])
   }
 }
-
-/** Removes so many. */
-export function takeFrom<T>(set: Set<T>, most: number): T[] {
-  const taken: T[] = []
-  for (const one of set) {
-    if (taken.length === most) break
-    set.delete(one)
-    taken.push(one)
-  }
-  return taken
-}

@@ -10,7 +10,7 @@ import { ELSEWHERE } from '../../store/tokens/lease-store.ts'
 import type { Change, Needed, Verdict } from './hold.ts'
 import { EARLY_MS, type Presence } from './leases.ts'
 import { type Counter, shiftTimes } from './scopes.ts'
-import { countArguments, keyOf, noteOthers, shareArguments, takeFrom } from './valkey-arguments.ts'
+import { countArguments, keyOf, noteOthers, shareArguments } from './valkey-arguments.ts'
 import { COUNT, HELLO, REPLACE } from './valkey-scripts.ts'
 import { partAt } from './window.ts'
 
@@ -260,7 +260,8 @@ export class ValkeyCounts {
   async #complete(own: Session): Promise<void> {
     let isSent = false
     while (!isSent) {
-      const some = takeFrom(this.#stale, MOST_REPLACED)
+      const some = this.#stale.values().take(MOST_REPLACED).toArray()
+      for (const counter of some) this.#stale.delete(counter)
       isSent = this.#stale.size === 0
       const shares = some.flatMap((counter) => shareArguments(counter, this.#now()))
       const args = [own.process, own.id, own.generation, this.#now(), ...shares]

@@ -21,23 +21,6 @@ export type LedgerHealth = {
   is_store_away: boolean
 }
 
-type Ledger = {
-  /**
-   * Never throws. The result resolves once the end of this process cannot lose the entries; in durable mode, once that of the
-   * machine cannot. Undefined: nothing is to be waited for.
-   */
-  record(entries: readonly LedgerEntry[]): Promise<void> | undefined
-  /** Of a call that is settled without an entry. */
-  closeCall(entry_id: string): void
-  /** Writes what is queued now; resolves also where that fails, and is retried later. */
-  flush(): Promise<void>
-  /** Replays what earlier processes could not write. */
-  start(): void
-  health(): LedgerHealth
-  /** Writes what is still in memory, and accepts no more. */
-  close(): Promise<void>
-}
-
 type LedgerParts = {
   store: Pick<LedgerStore, 'append'>
   /** Absent: entries wait in memory while the store is away. */
@@ -78,7 +61,7 @@ const SHUTDOWN_ATTEMPTS = 3
 
 type Queued = Journaled & { since: number; done: (() => void) | undefined }
 
-export function createLedger(parts: LedgerParts): Ledger {
+export function createLedger(parts: LedgerParts) {
   const { store, spool, journal, settings, budgets, clock, log, process_id = '', onUsed = () => {} } = parts
   const turns = journal && createJournalTurns(journal)
   let queue: Queued[] = []
@@ -256,7 +239,11 @@ export function createLedger(parts: LedgerParts): Ledger {
   }
 
   return {
-    record(entries) {
+    /**
+     * Never throws. The result resolves once the end of this process cannot lose the entries; in durable mode, once that of
+     * the machine cannot. Undefined: nothing is to be waited for.
+     */
+    record(entries: readonly LedgerEntry[]): Promise<void> | undefined {
       if (closed) {
         lost += entries.length
         return void log.warn('ledger entries lost: recorded after shutdown', { entries: entries.length })
@@ -274,27 +261,31 @@ export function createLedger(parts: LedgerParts): Ledger {
       schedule(FLUSH_MILLISECONDS)
       return turns?.add(recorded)
     },
-    closeCall(entry_id) {
+    /** Of a call that is settled without an entry. */
+    closeCall(entry_id: string): void {
       if (closes.size >= MAX_QUEUED) return // of calls that were refused while the store is away, which it does not have
       closes.add(entry_id)
       schedule(FLUSH_MILLISECONDS)
     },
-    async flush() {
+    /** Writes what is queued now; resolves also where that fails, and is retried later. */
+    async flush(): Promise<void> {
       cancel?.()
       cancel = undefined
       await writing
       while (queue.length > 0 && failures === 0) await flush()
       if (queue.length > 0) schedule(RETRY_MILLISECONDS)
     },
+    /** Replays what earlier processes could not write. */
     start: () => replayLater(RETRY_MILLISECONDS),
-    health: () => ({
+    health: (): LedgerHealth => ({
       queued,
       lag_ms: queue[0] ? clock.steady() - queue[0].since : 0,
       spool_bytes: spool?.bytes() ?? 0,
       lost,
       is_store_away: isAway,
     }),
-    async close() {
+    /** Writes what is still in memory, and accepts no more. */
+    async close(): Promise<void> {
       closed = true
       cancel?.()
       cancelReplay?.()
