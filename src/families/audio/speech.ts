@@ -1,4 +1,5 @@
 /** The speech family: text is spoken by one target; its audio is passed on as it arrives, as bytes or as events. */
+
 import type { Meter } from '../../calls/call.ts'
 import type { StreamFamily } from '../../calls/family.ts'
 import { textAt } from '../../calls/guards/content.ts'
@@ -12,6 +13,7 @@ import type { SpeechFormat, SpeechRequest } from '../../spec/audio-request.ts'
 import { errorBody, GatewayError, invalidValue } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
 import { awaitFirst } from '../shared/await-first.ts'
+import { partOf } from '../shared/provider-part.ts'
 import { bytesASecond } from './duration.ts'
 
 type SpeechWork = {
@@ -78,11 +80,8 @@ export function createSpeech({ tokenizer }: { tokenizer: Tokenizer }): Speech {
     policy: 'until_answered',
     targets: ({ targets }) => targets,
     async send(target, { request, asEvents }, { call, signal, meter }) {
-      const { provider, model } = target
-      if (!provider.speech) {
-        throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no speech.`)
-      }
-      const parts = provider.speech.speak({ model, request, request_id: call.request_id }, signal)
+      const speech = partOf(target, 'speech', 'serves no speech')
+      const parts = speech.speak({ model: target.model, request, request_id: call.request_id }, signal)
       const audio = await awaitFirst(counted(parts, { meter, signal }))
       return {
         parts: asEvents ? deltas(audio) : audio,
@@ -154,7 +153,7 @@ async function* counted(
   }
 }
 
-const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+export const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 
 async function* deltas(audio: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   for await (const bytes of audio) {

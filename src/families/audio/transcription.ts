@@ -1,4 +1,5 @@
 /** The transcription family: audio is sent to one target, whose text comes back as a whole or as it is recognized. */
+
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
 import { AnswerBlocked } from '../../calls/guarded-call.ts'
@@ -12,7 +13,9 @@ import type { Transcript, TranscriptionRequest, TranscriptUsage } from '../../sp
 import { errorBody, GatewayError } from '../../spec/error.ts'
 import type { Estimate, Units } from '../../spec/usage.ts'
 import { awaitFirst } from '../shared/await-first.ts'
+import { partOf } from '../shared/provider-part.ts'
 import { secondsOf } from './duration.ts'
+import { event } from './speech.ts'
 
 export type TranscriptionInput = Pick<TranscriptionCall, 'task' | 'recording'> & { request: TranscriptionRequest }
 
@@ -87,10 +90,7 @@ export function createTranscription(): Transcription {
   }
 }
 
-function providerOf({ provider }: Target): TranscriptionProvider {
-  if (provider.transcription) return provider.transcription
-  throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no transcription.`)
-}
+const providerOf = (target: Target): TranscriptionProvider => partOf(target, 'transcription', 'serves no transcription')
 
 const callOf = ({ model }: Target, { task, recording, request }: TranscriptionWork, { request_id }: Call) => ({
   model,
@@ -118,8 +118,6 @@ async function guardedTranscript(guards: CallGuards, { logprobs: _, ...given }: 
   const [first, last] = [segments?.[0], segments?.at(-1)]
   return { ...rest, text, ...(first && last && { segments: [{ start: first.start, end: last.end, text }] }) }
 }
-
-const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
 
 type Encoding = { meter: TranscriptMeter; guards: CallGuards | undefined; provider_id: string }
 

@@ -1,8 +1,9 @@
 /** Decodes an embeddings request in the contentgen shape; errors name the client's fields. */
+
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'
-import { assertObject, refusalOf } from '../../protocols/shared/request-error.ts'
+import { assertObject, refusalOf, withParam } from '../../protocols/shared/request-error.ts'
 import type { EmbeddingRequest } from '../../spec/embedding-request.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { text, titled } from '../../spec/fields.ts'
@@ -108,9 +109,5 @@ export function errorForClient(error: GatewayError, isBatch: boolean): GatewayEr
   const named = CLIENT_NAMES[param] ? inBatch + CLIENT_NAMES[param] : undefined
   const content = index === undefined ? undefined : isBatch ? `requests[${index}].content` : 'content'
   const field = named ?? content
-  if (field === undefined) return error
-  return new GatewayError(error.code, error.message.replaceAll(`"${param}"`, `"${field}"`), {
-    ...error.detail,
-    param: field,
-  })
+  return field === undefined ? error : withParam(error, param, field)
 }

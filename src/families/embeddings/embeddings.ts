@@ -1,4 +1,5 @@
 /** The embeddings family: splits the list of inputs as the provider requires, and joins the vectors in order. */
+
 import type { Call } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
@@ -7,9 +8,11 @@ import { createTextMeter, estimateTexts, type TextMeter } from '../../calls/text
 import type { Tokenizer } from '../../kit/tokenizer.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import { applyEmbeddingLimits, type EmbeddingOrder, tokensUnsupported } from '../../models/embedding-limits.ts'
-import type { EmbeddingProvider, Target } from '../../providers/provider.ts'
+import { withParam } from '../../protocols/shared/request-error.ts'
+import type { Target } from '../../providers/provider.ts'
 import type { EmbeddingInput, EmbeddingRequest } from '../../spec/embedding-request.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
+import { partOf } from '../shared/provider-part.ts'
 
 type EmbeddingWork = { model: CatalogueModel; order: EmbeddingOrder; targets: Target[] }
 
@@ -58,8 +61,6 @@ const tokensUnreadable = (model: string) =>
     param: 'input',
   })
 
-type Served = { target: Target; provider: EmbeddingProvider }
-
 /** The targets that accept this kind of input. */
 function targetsFor(model: CatalogueModel, { inputs }: EmbeddingOrder): Target[] {
   const serving = model.targets.filter(({ provider }) => provider.embeddings !== undefined)
@@ -69,18 +70,12 @@ function targetsFor(model: CatalogueModel, { inputs }: EmbeddingOrder): Target[]
   return fitting
 }
 
-function servedBy(target: Target): Served {
-  const { embeddings: provider, id } = target.provider
-  if (provider) return { target, provider }
-  throw new GatewayError('no_available_channel', `The provider "${id}" has no embedding models.`)
-}
-
 type Work = { model: CatalogueModel; order: EmbeddingOrder; call: Call; signal: AbortSignal }
 type Answer = { embeddings: number[][]; prompt_tokens?: number }
 
 /** One target embeds the whole list, since vectors of different models cannot be compared. */
-async function embedAll(one: Target, { model, order, call, signal: callSignal }: Work): Promise<Answer> {
-  const { target, provider } = servedBy(one)
+async function embedAll(target: Target, { model, order, call, signal: callSignal }: Work): Promise<Answer> {
+  const provider = partOf(target, 'embeddings', 'has no embedding models')
   const inputs = Math.min(
     model.embeddings.most_inputs ?? Number.POSITIVE_INFINITY,
     provider.max_inputs?.(target.model) ?? Number.POSITIVE_INFINITY,
@@ -141,9 +136,8 @@ function withListIndex(thrown: unknown, first: number | undefined): unknown {
   const { param = '' } = thrown.detail
   const [head, index] = /^input\[(\d+)\]/.exec(param) ?? []
   if (head === undefined) return thrown
-  const there = (first === undefined ? 'input' : `input[${first + Number(index)}]`) + param.slice(head.length)
-  const message = thrown.message.replaceAll(`"${param}"`, `"${there}"`)
-  return new GatewayError(thrown.code, message, { ...thrown.detail, param: there })
+  const item = first === undefined ? 'input' : `input[${first + Number(index)}]`
+  return withParam(thrown, param, item + param.slice(head.length))
 }
 
 /** Runs a few at a time, and returns the results in order. Throws the first failure, after which none is started. */

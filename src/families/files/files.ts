@@ -213,19 +213,10 @@ export function createFiles(parts: FilesParts): Files {
 
 /** A signal that is aborted with another one, or after the time that any write may take. */
 function withDeadline(signal: AbortSignal, clock: Clock) {
-  const ending = new AbortController()
-  const follow = () => ending.abort(signal.reason)
-  if (signal.aborted) follow()
-  signal.addEventListener('abort', follow, { once: true })
-  const late = new GatewayError('request_timeout', `The file could not be stored within ${WRITE_SECONDS} s.`)
-  const stop = clock.after(WRITE_SECONDS * 1_000, () => ending.abort(late))
-  return {
-    signal: ending.signal,
-    cancel() {
-      stop()
-      signal.removeEventListener('abort', follow)
-    },
-  }
+  const late = new AbortController()
+  const error = new GatewayError('request_timeout', `The file could not be stored within ${WRITE_SECONDS} s.`)
+  const cancel = clock.after(WRITE_SECONDS * 1_000, () => late.abort(error))
+  return { signal: AbortSignal.any([signal, late.signal]), cancel }
 }
 
 const fileNotFound = (file_id: string, param?: string) =>

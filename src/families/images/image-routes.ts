@@ -1,11 +1,10 @@
 /** The routes of images, in the OpenAI form: synchronous, as a stream with partial images, or as a task (`async`). */
+
 import Type from 'typebox'
 import type { Pipeline } from '../../calls/pipeline.ts'
-import { bodyLimits } from '../../http/body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { bodyOf } from '../../http/form-fields.ts'
 import { jsonResponse } from '../../http/live.ts'
-import { fieldOf, readJsonOrForm } from '../../http/multipart.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { ErrorCode } from '../../spec/error.ts'
@@ -15,11 +14,10 @@ import { ImageAnswer, type ImageOperation, ImageRequest } from '../../spec/image
 import { TaskCreated } from '../../spec/task.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
 import { imageFiles } from '../files/file-references.ts'
-import { readUserFields } from '../shared/call-options.ts'
 import { callStream } from '../shared/event-stream.ts'
 import { IMAGE_TASKS, orderImages } from '../tasks/routes/image-tasks.ts'
 import { requestBaseUrl } from '../tasks/routes/request-parameters.ts'
-import { linksToTask, TASK_ERROR_FORMAT, type TaskApiParts } from '../tasks/routes/task-api.ts'
+import { linksToTask, readOrder, TASK_ERROR_FORMAT, type TaskApiParts } from '../tasks/routes/task-api.ts'
 import type { createGeneratedFileStore } from '../tasks/store-generated.ts'
 import type { ImageInput, Images } from './images.ts'
 import { IMAGE_FORM, parseImageRequest } from './parse.ts'
@@ -132,13 +130,7 @@ export function imageRoutes(parts: ImageRouteParts): Route[] {
       example,
     },
     async handle(context) {
-      const limits = bodyLimits(context, 'media', parts)
-      const posted = await readJsonOrForm(context.request, limits)
-      if (posted.kind === 'json') context.noteFields(posted.value)
-      readUserFields(context, fieldOf(posted, 'user'), fieldOf(posted, 'safety_identifier'))
-      // A repeated order with the same key returns its task, even if the model is no longer available.
-      if (!context.request.headers.has('idempotency-key'))
-        pipeline.authorize(context, { family: 'image-generation', model: fieldOf(posted, 'model') })
+      const posted = await readOrder(parts, context, 'image-generation')
       const body = await fileInputs.resolved(bodyOf(posted, IMAGE_FORM), imageFiles, context)
       const request = parseImageRequest(body)
       if (request.async) return orderImages(parts, { request, operation }, context)

@@ -1,4 +1,5 @@
 /** The images family: generates images synchronously or as a stream, and fetches their bytes. */
+
 import type { Call, Meter } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
@@ -14,6 +15,7 @@ import type { GeneratedImage, ImageCall, ImageEvent, ImageProvider, Target } fro
 import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation, ImageOrder, ImageRequest, ImageUsage } from '../../spec/image-request.ts'
 import { awaitFirst } from '../shared/await-first.ts'
+import { partOf } from '../shared/provider-part.ts'
 import { estimateImages } from './estimate.ts'
 import { createImageStreamWriter, type ImageFile, type ImageStreamWriter } from './stream-writer.ts'
 
@@ -199,7 +201,4 @@ async function* whole(provider: ImageProvider, call: ImageCall, signal: AbortSig
   yield { type: 'done', ...(await provider.generate(call, signal)) }
 }
 
-function imagesOf({ provider }: Target): ImageProvider {
-  if (provider.images) return provider.images
-  throw new GatewayError('no_available_channel', `The provider "${provider.id}" has no image models.`)
-}
+const imagesOf = (target: Target): ImageProvider => partOf(target, 'images', 'has no image models')

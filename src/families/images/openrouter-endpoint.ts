@@ -1,9 +1,10 @@
 /** Images in OpenRouter's form: `POST /v1/images`. https://openrouter.ai/docs/guides/overview/multimodal/image-generation */
+
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'
 import { isRecord } from '../../kit/json.ts'
-import { refusalOf } from '../../protocols/shared/request-error.ts'
+import { refusalOf, withParam } from '../../protocols/shared/request-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { list, titled } from '../../spec/fields.ts'
@@ -113,12 +114,7 @@ const encodeUsage = ({ input_tokens, output_tokens, total_tokens }: ImageUsage) 
 
 /** Errors about an input image name the client's field. */
 function withReferences(error: GatewayError): GatewayError {
-  const { param } = error.detail
-  const place = /^image(\[\d+\])?$/.exec(param ?? '')
-  if (!place) return error
-  const named = `input_references${place[1] ?? ''}`
-  return new GatewayError(error.code, error.message.replaceAll(`"${param}"`, `"${named}"`), {
-    ...error.detail,
-    param: named,
-  })
+  const { param = '' } = error.detail
+  const place = /^image(\[\d+\])?$/.exec(param)
+  return place ? withParam(error, param, `input_references${place[1] ?? ''}`) : error
 }

@@ -1,4 +1,5 @@
 /** The moderations family: separates the inputs, checks that the model accepts images, validates the results. */
+
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
 import { textAt } from '../../calls/guards/content.ts'
@@ -13,6 +14,7 @@ import type {
   ModerationRequest,
   ModerationResult,
 } from '../../spec/moderation-request.ts'
+import { partOf } from '../shared/provider-part.ts'
 
 type ModerationWork = { inputs: ModerationInput[]; targets: Target[] }
 export type ModerationsFamily = Family<ModerationRequest, ModerationWork, ModerationResult[], TextMeter>
@@ -77,11 +79,10 @@ function refuseImages({ id }: CatalogueModel, inputs: ModerationInput[]): void {
 
 type Question = { inputs: ModerationInput[]; request_id: string; signal: AbortSignal }
 
-async function askOne({ provider, model }: Target, { inputs, request_id, signal }: Question) {
-  if (!provider.moderations) {
-    throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no moderations.`)
-  }
-  const answer = await provider.moderations.moderate({ model, inputs, request_id }, signal)
+async function askOne(target: Target, { inputs, request_id, signal }: Question) {
+  const { model, provider } = target
+  const moderations = partOf(target, 'moderations', 'serves no moderations')
+  const answer = await moderations.moderate({ model, inputs, request_id }, signal)
   if (answer.results.length === inputs.length) return answer
   const message = `The upstream "${provider.id}" answered with ${answer.results.length} results for ${inputs.length} inputs.`
   throw new GatewayError('bad_upstream_response', message)

@@ -1,4 +1,5 @@
 /** The rerank family: documents as texts, results validated and sorted. */
+
 import type { Call } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
@@ -9,6 +10,7 @@ import type { Target } from '../../providers/provider.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { RerankRequest } from '../../spec/rerank-request.ts'
 import type { Estimate } from '../../spec/usage.ts'
+import { partOf } from '../shared/provider-part.ts'
 import { textsOf } from './documents.ts'
 
 type Scored = { index: number; relevance_score: number }
@@ -70,13 +72,11 @@ export const createRerank = ({ tokenizer }: { tokenizer: Tokenizer }): RerankFam
 
 type Ranking = { work: RerankWork; call: Call; signal: AbortSignal }
 
-async function rankAt({ provider, model }: Target, { work, call, signal }: Ranking) {
+async function rankAt(target: Target, { work, call, signal }: Ranking) {
+  const { model, provider } = target
   const { request, documents, top_n } = work
-  if (!provider.rerank) {
-    throw new GatewayError('no_available_channel', `The provider "${provider.id}" serves no rerankers.`)
-  }
   const { query, max_tokens_per_doc } = request
-  const answer = await provider.rerank.rerank(
+  const answer = await partOf(target, 'rerank', 'serves no rerankers').rerank(
     {
       model,
       query,

@@ -71,6 +71,10 @@ function placeOf(param: string, { messages, tools = [] }: ChatRequest, names: Cl
   return names.inMessage({ message, part: isPart ? content[Number(part)] : undefined, isPart, rest }) ?? param
 }
 
+/** The same error about a field that has another name for the client. */
+export const withParam = ({ code, message, detail }: GatewayError, param: string, named: string): GatewayError =>
+  new GatewayError(code, message.replaceAll(`"${param}"`, `"${named}"`), { ...detail, param: named })
+
 /** Converts a validation problem to the error that names the field. */
 export function refusalOf(problem: Problem | undefined): GatewayError {
   if (!problem) return new GatewayError('invalid_value', 'The body does not match the schema of the request.')

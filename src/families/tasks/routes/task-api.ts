@@ -1,9 +1,11 @@
 /** Shared by the task routes: submitting an order and reading a task. */
+
 import type { Pipeline } from '../../../calls/pipeline.ts'
 import type { ServerSettings } from '../../../config/config.ts'
 import { bodyLimits } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
 import { bodyOf } from '../../../http/form-fields.ts'
+import type { Posted } from '../../../http/multipart.ts'
 import { fieldOf, readJsonOrForm } from '../../../http/multipart.ts'
 import { queryOf } from '../../../http/request-parts.ts'
 import type { Clock } from '../../../kit/clock.ts'
@@ -62,20 +64,24 @@ type OrderForm<F extends TaskFamily> = {
   parse(body: unknown): Extract<FamilyRequest, { family: F }>['request']
 }
 
+/** The body of an order for a model that the caller may use. */
+export async function readOrder(parts: TaskApiParts, context: Context, family: TaskFamily): Promise<Posted> {
+  const posted = await readJsonOrForm(context.request, bodyLimits(context, 'media', parts))
+  if (posted.kind === 'json') context.noteFields(posted.value)
+  readUserFields(context, fieldOf(posted, 'user'), fieldOf(posted, 'safety_identifier'))
+  // A repeated order with a known key gets its task, whatever has become of the model.
+  if (!context.request.headers.has('idempotency-key'))
+    parts.pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
+  return posted
+}
+
 /** Parses the order and submits it. */
 export async function parseAndSubmit<F extends TaskFamily>(
   parts: TaskApiParts,
   context: Context,
   { family, parse }: OrderForm<F>,
 ): Promise<SubmittedTask> {
-  const { pipeline } = parts
-  const limits = bodyLimits(context, 'media', parts)
-  const posted = await readJsonOrForm(context.request, limits)
-  if (posted.kind === 'json') context.noteFields(posted.value)
-  readUserFields(context, fieldOf(posted, 'user'), fieldOf(posted, 'safety_identifier'))
-  // A repeated order with a known key gets its task, whatever has become of the model.
-  if (!context.request.headers.has('idempotency-key'))
-    pipeline.authorize(context, { family, model: fieldOf(posted, 'model') })
+  const posted = await readOrder(parts, context, family)
   const body = await parts.withFiles(bodyOf(posted, ORDER_FORM), context)
   return submitOrder(parts, context, { family, request: parse(body) } as FamilyRequest)
 }

@@ -1,10 +1,11 @@
 /** Decodes requests of the methods `predict` and `predictLongRunning`: one instance, and the parameters of its output. */
+
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refusalOf } from '../../shared/request-error.ts'
+import { refusalOf, withParam } from '../../shared/request-error.ts'
 import { standardBase64 } from './parts.ts'
 
 const Members = Type.Record(Type.String(), Type.Unknown())
@@ -88,9 +89,5 @@ export function withPath<Thrown>(error: Thrown, fields: PredictFields): Thrown |
   const [, field = '', rest = ''] = /^(\w+)(.*)$/.exec(param ?? '') ?? [] // the field, and the place in it
   const path = Object.hasOwn(fields, field) ? fields[field] : undefined
   if (param === undefined || path === undefined) return error
-  const place = `${path}${rest}`
-  return new GatewayError(error.code, error.message.replaceAll(`"${param}"`, `"${place}"`), {
-    ...error.detail,
-    param: place,
-  })
+  return withParam(error, param, `${path}${rest}`)
 }
