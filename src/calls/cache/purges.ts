@@ -1,8 +1,10 @@
 /** Purges of the response cache: counted in the store, and seen by every process within a second. */
+
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { CachedAnswerStore } from '../../store/requests/cache-store.ts'
+import { createStoreWatch } from '../../store/store-watch.ts'
 
 type Parts = {
   store: Pick<CachedAnswerStore, 'purges'>
@@ -31,15 +33,8 @@ export async function purgeStore(
   }
 }
 
-/** As for tokens: a purge takes effect everywhere within a second. */
-const WATCH_MILLISECONDS = 500
-
 export function createPurges({ store, onPurge, clock, log }: Parts) {
   let counts = new Map<string, number>()
-  let isRunning = false
-  let isReachable = true
-  let cancel = () => {}
-  let looking: Promise<void> = Promise.resolve()
 
   async function compare(): Promise<void> {
     const now = await store.purges()
@@ -48,38 +43,14 @@ export function createPurges({ store, onPurge, clock, log }: Parts) {
     for (const [name, count] of now) if (count !== before.get(name)) onPurge(name || undefined)
   }
 
-  async function look(): Promise<void> {
-    try {
-      await compare()
-      isReachable = true
-    } catch (cause) {
-      if (isReachable) log.error('purges of the response cache could not be read', {}, cause)
-      isReachable = false
-    }
-    if (isRunning) cancel = clock.after(WATCH_MILLISECONDS, () => void next(look))
-  }
-
-  /** One at a time, so that older counts never replace newer ones. */
-  function next(work: () => Promise<void>): Promise<void> {
-    const mine = looking.then(work)
-    looking = mine.catch(() => {})
-    return mine
-  }
+  const watch = createStoreWatch(compare, 'purges of the response cache could not be read', { clock, log })
 
   return {
     /** Changes with each purge that concerns the model or project: part of the keys of its entries, so that older ones are not found. */
     generationOf: (name: string) => `${counts.get('') ?? 0}.${counts.get(name) ?? 0}`,
     /** Reads the counts: what was purged since the last time is given to `onPurge`. Rejects where the store does. */
-    read: () => next(compare),
-    /** Reads them, and starts polling. An unreachable store is logged, and asked again. */
-    async start(): Promise<void> {
-      isRunning = true
-      await next(look)
-    },
-    async close(): Promise<void> {
-      isRunning = false
-      cancel()
-      await looking
-    },
+    read: watch.readNow,
+    start: watch.start,
+    close: watch.close,
   }
 }

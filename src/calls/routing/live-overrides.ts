@@ -1,4 +1,5 @@
 /** The overrides in force: read from the store, seen by every process within a second, and applied off the path of calls. */
+
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type {
@@ -8,6 +9,7 @@ import type {
   OverrideStates,
   OverrideStore,
 } from '../../store/admin/override-store.ts'
+import { createStoreWatch } from '../../store/store-watch.ts'
 import { createOverrides, NO_OVERRIDES, type Overrides } from './overrides.ts'
 
 export type LiveOverrides = {
@@ -33,17 +35,10 @@ type Parts = {
   log: Log
 }
 
-/** As for tokens: a change takes effect everywhere within a second. */
-const WATCH_MILLISECONDS = 500
-
 export function createLiveOverrides({ store, apply, clock, log }: Parts): LiveOverrides {
   let rows: readonly Override[] = []
   let overrides = NO_OVERRIDES
   let revision: number | undefined
-  let isRunning = false
-  let isReachable = true
-  let cancel = () => {}
-  let looking: Promise<void> = Promise.resolve()
 
   /** The revision is read first: a change that comes between is read again the next time. */
   async function read(): Promise<void> {
@@ -55,42 +50,20 @@ export function createLiveOverrides({ store, apply, clock, log }: Parts): LiveOv
     apply(overrides)
   }
 
-  async function look(): Promise<void> {
-    try {
-      await read()
-      isReachable = true
-    } catch (cause) {
-      if (isReachable) log.error('routing overrides could not be read; those that are known stay', {}, cause)
-      isReachable = false
-    }
-    if (isRunning) cancel = clock.after(WATCH_MILLISECONDS, () => void next(look))
-  }
-
-  /** One at a time, so that an older state never replaces a newer one. */
-  function next(work: () => Promise<void>): Promise<void> {
-    const mine = looking.then(work)
-    looking = mine.catch(() => {})
-    return mine
-  }
+  const unread = 'routing overrides could not be read; those that are known stay'
+  const watch = createStoreWatch(read, unread, { clock, log })
 
   return {
     current: () => overrides,
     list: () => rows,
     async set(of, change, set_by, with_it) {
       const changed = await store.set(of, change, { set_by, set_at: unixSeconds(clock) }, with_it)
-      await next(read)
+      await watch.readNow()
       log.info('routing override', { ...of, set_by, ...settingsOf(changed.after) })
       return changed
     },
-    async start() {
-      isRunning = true
-      await next(look)
-    },
-    async close() {
-      isRunning = false
-      cancel()
-      await looking
-    },
+    start: watch.start,
+    close: watch.close,
   }
 }
 
