@@ -11,13 +11,7 @@ const SHARE = 0.05
 /** How many hedges may be saved up, so that a short stall can be hedged as a whole. */
 const MOST_SAVED = 10
 
-type HedgeBudget = {
-  earn(): void
-  allows(): boolean
-  take(): void
-}
-
-function createHedgeBudget(): HedgeBudget {
+function createHedgeBudget() {
   let saved = 0
   return {
     earn() {
@@ -30,6 +24,8 @@ function createHedgeBudget(): HedgeBudget {
     },
   }
 }
+
+type HedgeBudget = ReturnType<typeof createHedgeBudget>
 
 type Hedged<Answer> = {
   clock: Clock
@@ -72,25 +68,23 @@ type Sending<Answer> = {
 
 type Answered<Answer> = { attempt: OpenAttempt; answer: Answer }
 
-type Hedging = {
-  /** After how many milliseconds a second target is asked beside the first one; undefined: never. */
-  after(selection: Selection, routing: Routing): number | undefined
-  /** Sends the first attempt, and a second one where that is slow. */
-  send<Answer>(attempt: OpenAttempt, sending: Sending<Answer>): Promise<Answer>
-}
-
-export function createHedging(clock: Clock): Hedging {
+export function createHedging(clock: Clock) {
   /** By the settings object of a model: a reload begins anew. */
   const budgets = new WeakMap<RoutingConfig, HedgeBudget>()
 
   return {
-    after(selection, { settings, policy, is_hedged }) {
+    /** After how many milliseconds a second target is asked beside the first one; undefined: never. */
+    after(selection: Selection, { settings, policy, is_hedged }: Routing): number | undefined {
       if (!settings.hedge || !is_hedged || policy !== 'until_answered' || !selection.current) return undefined
       budgets.getOrInsertComputed(settings, createHedgeBudget).earn()
       return quantilesOf(selection.current.state)?.p95
     },
 
-    async send(attempt, { selection, routing, hedge_ms, isLast, sender }) {
+    /** Sends the first attempt, and a second one where that is slow. */
+    async send<Answer>(
+      attempt: OpenAttempt,
+      { selection, routing, hedge_ms, isLast, sender }: Sending<Answer>,
+    ): Promise<Answer> {
       const { signal, settings, bounds } = routing
       attempt.mayBeLost(false)
       const first = sendUnder(attempt, isLast, sender)

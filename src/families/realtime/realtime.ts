@@ -170,13 +170,7 @@ export type TurnParts = {
   start: TurnStart
 }
 
-type Turns = {
-  begin(kind: 'admitted' | 'refused', turn: Omit<Turn, 'onAdmitted' | 'ended'>): OpenTurn
-  /** Records input that was transcribed once, at the price of its model where the catalogue has it, else of the session's. */
-  addTranscription(transcription: InputTranscription, session: Pick<Turn, 'model' | 'target'>): void
-}
-
-export function createTurns({ pipeline, catalogue, families, callerOf, clock, ...session }: TurnParts): Turns {
+export function createTurns({ pipeline, catalogue, families, callerOf, clock, ...session }: TurnParts) {
   const { connection_id, start } = session
   let count = 0
   const transcribed = new Set<string>()
@@ -201,7 +195,8 @@ export function createTurns({ pipeline, catalogue, families, callerOf, clock, ..
   }
 
   return {
-    addTranscription(transcription, { model, target }) {
+    /** Records input that was transcribed once, at the price of its model where the catalogue has it, else of the session's. */
+    addTranscription(transcription: InputTranscription, { model, target }: Pick<Turn, 'model' | 'target'>): void {
       transcriber = transcription.transcriber || transcriber
       const { id, units } = transcription.transcribed ?? {}
       if (id === undefined || transcribed.has(id)) return
@@ -221,7 +216,7 @@ export function createTurns({ pipeline, catalogue, families, callerOf, clock, ..
       }
       send(own === undefined ? 'refused' : 'transcribed', turn).catch(() => {}) // its failure is logged with the call
     },
-    begin(kind, parts) {
+    begin(kind: 'admitted' | 'refused', parts: Omit<Turn, 'onAdmitted' | 'ended'>): OpenTurn {
       const admitted = Promise.withResolvers<void>()
       const ended = Promise.withResolvers<void>()
       const turn: OpenTurn = {

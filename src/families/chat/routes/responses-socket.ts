@@ -11,8 +11,8 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Log } from '../../../kit/log.ts'
 import { createSseParser } from '../../../kit/sse.ts'
 import { asGatewayError, errorBody, GatewayError, invalidValue } from '../../../spec/error.ts'
-import { createSocketConversations, type SocketConversations } from './socket-conversations.ts'
-import { createStreamQueues, type StreamQueues } from './stream-queues.ts'
+import { createSocketConversations } from './socket-conversations.ts'
+import { createStreamQueues } from './stream-queues.ts'
 
 type Parts = { settings: Pick<ServerSettings, 'max_body_bytes'>; clock: Clock; log: Log }
 
@@ -38,8 +38,8 @@ function createConnection({ settings, clock, log }: Parts, { connection_id, call
   let stopped: GatewayError | undefined
   let onDrained: (() => void) | undefined
   const control = new AbortController()
-  const conversations: SocketConversations = createSocketConversations({ max_bytes: () => settings.max_body_bytes })
-  const queues: StreamQueues = createStreamQueues({ max_bytes: () => settings.max_body_bytes, onIdle: endIfStopped })
+  const conversations = createSocketConversations({ max_bytes: () => settings.max_body_bytes })
+  const queues = createStreamQueues({ max_bytes: () => settings.max_body_bytes, onIdle: endIfStopped })
 
   function close(code: number, reason: string): void {
     if (isOpen) peer?.close(code, reason)

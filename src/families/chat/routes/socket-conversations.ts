@@ -3,14 +3,7 @@ import type { CachedConversation, ConversationCache } from '../../../protocols/r
 
 type Entry = { stream_id: string | undefined; conversation: CachedConversation; bytes: number }
 
-export type SocketConversations = {
-  /** What the requests of one stream see: the conversations of all streams, of which they replace their own. */
-  of(stream_id: string | undefined): ConversationCache
-  /** Forgets the conversation up to this response. */
-  remove(response_id: unknown): void
-}
-
-export function createSocketConversations({ max_bytes }: { max_bytes(): number }): SocketConversations {
+export function createSocketConversations({ max_bytes }: { max_bytes(): number }) {
   /** By the id of the last response; the oldest entry first. */
   const entries = new Map<string, Entry>()
 
@@ -25,7 +18,8 @@ export function createSocketConversations({ max_bytes }: { max_bytes(): number }
   }
 
   return {
-    of: (stream_id) => ({
+    /** What the requests of one stream see: the conversations of all streams, of which they replace their own. */
+    of: (stream_id: string | undefined): ConversationCache => ({
       find: (response_id) => entries.get(response_id)?.conversation,
       add(response_id, conversation) {
         for (const [id, entry] of entries) if (entry.stream_id === stream_id) entries.delete(id)
@@ -33,7 +27,8 @@ export function createSocketConversations({ max_bytes }: { max_bytes(): number }
         evict()
       },
     }),
-    remove(response_id) {
+    /** Forgets the conversation up to this response. */
+    remove(response_id: unknown): void {
       if (typeof response_id === 'string') entries.delete(response_id)
     },
   }

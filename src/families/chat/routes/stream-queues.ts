@@ -9,20 +9,13 @@ const MAX_REQUESTS = 256
 
 type Work = { stream_id: string | undefined; bytes: number; run(): Promise<void> }
 
-export type StreamQueues = {
-  /** Runs this after the earlier requests of its stream. Throws where a bound is reached. */
-  add(stream_id: string | undefined, bytes: number, run: () => Promise<void>): void
-  isIdle(): boolean
-  clear(): void
-}
-
 type Parts = {
   /** The bytes of the requests that run or wait; a single request may have more. */
   max_bytes(): number
   onIdle(): void
 }
 
-export function createStreamQueues({ max_bytes, onIdle }: Parts): StreamQueues {
+export function createStreamQueues({ max_bytes, onIdle }: Parts) {
   const names = new Set<string>()
   let waiting: Work[] = []
   const running = new Map<string | undefined, Work>()
@@ -44,7 +37,8 @@ export function createStreamQueues({ max_bytes, onIdle }: Parts): StreamQueues {
   }
 
   return {
-    add(stream_id, size, run) {
+    /** Runs this after the earlier requests of its stream. Throws where a bound is reached. */
+    add(stream_id: string | undefined, size: number, run: () => Promise<void>): void {
       if (stream_id !== undefined && !names.has(stream_id)) {
         if (names.size >= MAX_STREAMS) throw tooManyStreams()
         names.add(stream_id)
@@ -56,7 +50,7 @@ export function createStreamQueues({ max_bytes, onIdle }: Parts): StreamQueues {
       next()
     },
     isIdle: () => running.size === 0 && waiting.length === 0,
-    clear() {
+    clear(): void {
       for (const work of waiting) bytes -= work.bytes
       waiting = []
     },

@@ -32,26 +32,13 @@ type SessionsParts = {
 type Owner = { token_id: string; scope: string | undefined }
 type Opening = Owner & { caller: Caller }
 
-type Sessions = {
-  /** The session of this id; undefined: the token has none such at this path. */
-  find(id: string, owner: Owner): Session | undefined
-  /** `handle` gets a transport that becomes a session when its client is initialized. Rejects with server_is_overloaded. */
-  open(
-    owner: Opening,
-    handle: (transport: WebStandardStreamableHTTPServerTransport) => Promise<Response>,
-  ): Promise<Response>
-  /** A transport for one request. */
-  single(scope: string | undefined, asJson: boolean): Promise<WebStandardStreamableHTTPServerTransport>
-  /** Tells those sessions that see this server, and that `isFor` names, that its lists may have changed. */
-  notify(server: string, isFor: (caller: Caller) => boolean): void
-  close(): Promise<void>
-}
+type Handle = (transport: WebStandardStreamableHTTPServerTransport) => Promise<Response>
 
 const SWEEP_MILLISECONDS = 60_000
 /** The comments of the gateway's own streams keep connections alive. */
 const TRANSPORT = { keepAliveMs: 0 }
 
-export function createSessions({ settings, create, clock }: SessionsParts): Sessions {
+export function createSessions({ settings, create, clock }: SessionsParts) {
   const sessions = new Map<string, Session>()
   const createEvents = createEventStores()
   let isSweeping = false
@@ -94,13 +81,15 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
   }
 
   return {
-    find(id, { token_id, scope }) {
+    /** The session of this id; undefined: the token has none such at this path. */
+    find(id: string, { token_id, scope }: Owner): Session | undefined {
       const session = sessions.get(id)
       if (session?.token_id !== token_id || session.scope !== scope) return undefined
       session.used_at = clock.steady()
       return session
     },
-    async open({ token_id, scope, caller }, handle) {
+    /** `handle` gets a transport that becomes a session when its client is initialized. Rejects with server_is_overloaded. */
+    async open({ token_id, scope, caller }: Opening, handle: Handle): Promise<Response> {
       makePlace(token_id)
       opening++
       let isOpening = true
@@ -133,12 +122,14 @@ export function createSessions({ settings, create, clock }: SessionsParts): Sess
         opened()
       }
     },
-    async single(scope, asJson) {
+    /** A transport for one request. */
+    async single(scope: string | undefined, asJson: boolean): Promise<WebStandardStreamableHTTPServerTransport> {
       const transport = new WebStandardStreamableHTTPServerTransport({ ...TRANSPORT, enableJsonResponse: asJson })
       await create(scope).connect(transport)
       return transport
     },
-    notify(name, isFor) {
+    /** Tells those sessions that see this server, and that `isFor` names, that its lists may have changed. */
+    notify(name: string, isFor: (caller: Caller) => boolean): void {
       for (const { scope, server, caller } of sessions.values()) {
         if ((scope !== undefined && scope !== name) || !isFor(caller)) continue
         for (const send of [server.sendToolListChanged, server.sendPromptListChanged, server.sendResourceListChanged]) {

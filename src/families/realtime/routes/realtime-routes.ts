@@ -39,7 +39,10 @@ export type RealtimeRouteParts = {
   log: Log
 }
 
-type Parts = RealtimeRouteParts & { secrets: ClientSecrets; families: SessionParts['families'] }
+type Parts = RealtimeRouteParts & {
+  secrets: ReturnType<typeof createClientSecrets>
+  families: SessionParts['families']
+}
 
 const SOCKET_ERRORS: ErrorCode[] = [
   'upgrade_required',
@@ -255,24 +258,19 @@ type ClientSecret = {
   session: JsonRecord
 }
 
-type ClientSecrets = {
-  /** Undefined: its settings are too long. */
-  make(secret: ClientSecret): string | undefined
-  /** Undefined: it was not made here, or was changed, or has expired. */
-  read(text: string): ClientSecret | undefined
-}
-
 /** `master`: a secret of the installation, the same in all its processes. `now`: unix seconds. */
-function createClientSecrets({ master, now }: { master: string; now(): number }): ClientSecrets {
+function createClientSecrets({ master, now }: { master: string; now(): number }) {
   const sign = (payload: string) => createHmac('sha256', master).update(`realtime client secret ${payload}`).digest()
 
   return {
-    make(secret) {
+    /** Undefined: its settings are too long. */
+    make(secret: ClientSecret): string | undefined {
       const payload = Buffer.from(JSON.stringify(secret)).toString('base64url')
       const text = `${CLIENT_SECRET_PREFIX}${payload}.${sign(payload).toString('base64url')}`
       return text.length > MAX_SECRET_CHARACTERS ? undefined : text
     },
-    read(text) {
+    /** Undefined: it was not made here, or was changed, or has expired. */
+    read(text: string): ClientSecret | undefined {
       if (!text.startsWith(CLIENT_SECRET_PREFIX) || text.length > MAX_SECRET_CHARACTERS) return undefined
       const [payload = '', signature = ''] = text.slice(CLIENT_SECRET_PREFIX.length).split('.')
       const [given, right] = [Buffer.from(signature, 'base64url'), sign(payload)]
