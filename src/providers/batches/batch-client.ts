@@ -7,6 +7,7 @@ import { NOT_ACCEPTED } from '../orders/acceptance.ts'
 import type { AdapterParts } from '../settings.ts'
 import { type DirectAddress, directTo } from '../upstream/direct.ts'
 import type { UpstreamResponse } from '../upstream/upstream-request.ts'
+import type { VendorResult } from './batch-provider.ts'
 
 export type BatchClientParts = Pick<AdapterParts, 'id' | 'transport'> & { address: DirectAddress }
 
@@ -68,13 +69,18 @@ export function createBatchClient({ id, transport, address }: BatchClientParts) 
   return {
     send,
     notUnderstood,
+    /** A text that the vendor must have sent, such as an id. */
+    textIn(value: unknown): string {
+      if (typeof value === 'string' && value !== '') return value
+      throw notUnderstood()
+    },
     async json(sent: Sent): Promise<JsonRecord> {
       const payload = parseJson(await (await send(sent)).text())
       if (isRecord(payload)) return payload
       throw notUnderstood()
     },
-    /** The JSON objects of a file of results. */
-    async *lines(sent: Sent): AsyncGenerator<JsonRecord> {
+    /** The results in a file of JSON objects. `read` returns undefined for what is none. */
+    async *results(sent: Sent, read: (line: JsonRecord) => VendorResult | undefined): AsyncGenerator<VendorResult> {
       const response = await send(sent)
       const lines = createLineSplitter({ max_line_bytes: MOST_LINE_BYTES })
       try {
@@ -82,8 +88,9 @@ export function createBatchClient({ id, transport, address }: BatchClientParts) 
           const piece = await response.read()
           for (const { bytes } of piece ? lines.push(piece) : lines.end()) {
             const value = parseJson(utf8.decode(bytes))
-            if (!isRecord(value)) throw notUnderstood()
-            yield value
+            const result = isRecord(value) ? read(value) : undefined
+            if (!result) throw notUnderstood()
+            yield result
           }
           if (!piece) return
         }

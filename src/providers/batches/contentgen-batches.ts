@@ -95,11 +95,7 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
       const file = responsesIn(await client.json({ path: `/${id}`, signal }))
       if (file === undefined) return
       const path = `/download${pathname}/${nameIn({ name: file })}:download`
-      for await (const line of transfers.lines({ path, query: '?alt=media', signal })) {
-        const result = resultOf(line)
-        if (!result) throw client.notUnderstood()
-        yield result
-      }
+      yield* transfers.results({ path, query: '?alt=media', signal }, resultOf)
     },
   }
 }

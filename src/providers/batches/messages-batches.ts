@@ -32,10 +32,6 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
   const client = createBatchClient(parts)
   const pathOf = (id: string, rest = '') => `${PATH}/${encodeURIComponent(id)}${rest}`
   const one = (id: string, signal: AbortSignal) => client.json({ path: pathOf(id), signal })
-  const idIn = ({ id }: JsonRecord): string => {
-    if (typeof id === 'string' && id !== '') return id
-    throw client.notUnderstood()
-  }
 
   /** Those that may have been created since, the newest first. */
   async function listed(since: number, signal: AbortSignal): Promise<JsonRecord[]> {
@@ -52,13 +48,8 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
     throw client.notUnderstood()
   }
 
-  async function* results(id: string, signal: AbortSignal): AsyncGenerator<VendorResult> {
-    for await (const line of client.lines({ path: pathOf(id, '/results'), signal })) {
-      const result = resultOf(line)
-      if (!result) throw client.notUnderstood()
-      yield result
-    }
-  }
+  const results = (id: string, signal: AbortSignal) =>
+    client.results({ path: pathOf(id, '/results'), signal }, resultOf)
 
   return {
     pathOf: pathBelow(parts.address.base_url, /^\/v1\/messages$/),
@@ -71,7 +62,7 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
         'content-length': String(HEAD.length + bytes - 1 + END.length),
       }
       const body = joined(HEAD, streamOf(asList(await lines())), END)
-      return idIn(await client.json({ path: PATH, headers, body, signal }))
+      return client.textIn((await client.json({ path: PATH, headers, body, signal })).id)
     },
     async find({ mark, lines, until = Number.POSITIVE_INFINITY }, since, signal) {
       let isUnsure = false
@@ -82,7 +73,7 @@ export function createMessagesBatches(parts: BatchClientParts): BatchProvider {
           ? Object.values(counts).reduce<number>((sum, count) => sum + Number(count), 0)
           : lines
         if (lines !== undefined && total !== lines) continue
-        const id = idIn(batch)
+        const id = client.textIn(batch.id)
         if (processing_status !== 'ended') isUnsure = true
         else
           for await (const result of results(id, signal))

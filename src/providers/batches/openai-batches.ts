@@ -114,10 +114,6 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
   const { batches, names } = dialect
   /** Lines and batches name the path of the API, with its version, whatever the base URL is. */
   const urlOf = (path: string) => `/v1${path}`
-  const textIn = (value: unknown): string => {
-    if (typeof value === 'string' && value !== '') return value
-    throw client.notUnderstood()
-  }
   /** Together puts it into a member when it is created. */
   const batchIn = (payload: JsonRecord): JsonRecord => (isRecord(payload.job) ? payload.job : payload)
   const hasNone = (batch: JsonRecord) =>
@@ -150,12 +146,7 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
 
   async function* resultsIn(file: unknown, signal: AbortSignal): AsyncGenerator<VendorResult> {
     if (typeof file !== 'string' || file === '') return
-    const lines = client.lines({ path: `/files/${encodeURIComponent(file)}/content`, signal })
-    for await (const line of lines) {
-      const result = resultOf(line)
-      if (!result) throw client.notUnderstood()
-      yield result
-    }
+    yield* client.results({ path: `/files/${encodeURIComponent(file)}/content`, signal }, resultOf)
   }
 
   /** Nothing was created where a file is not ready, or never will be. */
@@ -179,12 +170,12 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
     },
     async upload({ mark, bytes }, lines, signal) {
       const form = await formOf(dialect.fields(mark), { name: `${mark}.jsonl`, bytes, body: await lines() })
-      return textIn((await client.json({ ...form, path: dialect.upload, signal })).id)
+      return client.textIn((await client.json({ ...form, path: dialect.upload, signal })).id)
     },
     async create({ mark, model, path }, file, _, signal) {
       if (dialect.is_processed) await assertProcessed(String(file), signal)
       const body = dialect.create({ file: String(file), url: urlOf(path), model, mark })
-      return textIn(batchIn(await client.json({ path: batches, body, signal })).id)
+      return client.textIn(batchIn(await client.json({ path: batches, body, signal })).id)
     },
     async find({ mark, uploaded, until = Number.POSITIVE_INFINITY }, since, signal) {
       const isIt = (batch: JsonRecord) =>
@@ -192,7 +183,7 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
       let isHidden = false
       for await (const page of listed(signal)) {
         const found = page.find(isIt)
-        if (found) return { id: textIn(found.id) }
+        if (found) return { id: client.textIn(found.id) }
         const isOther = (batch: JsonRecord) => createdAt(batch) < since || createdAt(batch) > until
         isHidden ||= page.some((batch) => !isOther(batch) && typeof markIn(batch) !== 'string')
         if (endsBefore(since, page.map(createdAt))) break // Azure documents no order of its list
@@ -201,7 +192,7 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
     },
     async state(id, signal): Promise<BatchState> {
       const batch = await one(id, signal)
-      textIn(batch.status)
+      client.textIn(batch.status)
       if (!ENDED.includes(statusOf(batch))) return { is: 'running' }
       return {
         is: 'ended',
