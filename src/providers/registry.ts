@@ -23,7 +23,7 @@ import { connectTo, realtimeAddress } from './realtime-connection.ts'
 import { createResponsesCompat } from './responses-compat/responses-compat.ts'
 import { responsesSettings } from './responses-compat/responses-settings.ts'
 import { createLazySandbox } from './sandbox.ts'
-import { type AdapterParts, azureSettings, settingsOf } from './settings.ts'
+import { type AdapterParts, azureSettings, firstOf, settingsOf } from './settings.ts'
 import { type DirectAddress, directTo } from './upstream/direct.ts'
 import { secretsInConfig, secretsInEnvironment } from './upstream/secret-forms.ts'
 import { createScrubbingTransport } from './upstream/transport.ts'
@@ -173,7 +173,7 @@ function otherKindMembers(
   parts: ProviderParts,
 ): Pick<Provider, 'video' | 'images'> {
   const { config, environment } = parts
-  const key = config.key ?? key_env.map((name) => environment[name]).find((value) => value)
+  const key = config.key ?? firstOf(environment, key_env)
   if (!key || config.base_url !== undefined) return {}
   const { timeouts, options } = config
   const as = (kind: ProviderKind) =>

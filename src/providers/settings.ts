@@ -156,7 +156,7 @@ export function azureSettings(parts: SettingsParts): ProviderSettings & { api_ve
   return { ...settings, headers, api_version: String(apiVersion) }
 }
 
-/** Reads a kind's own options. Throws for an unknown one. */
+/** Reads a kind's own options. Throws for an unknown one, and for a value that one may not have. */
 export function readOptions(
   { id, config }: Pick<SettingsParts, 'id' | 'config'>,
   kind: string,
@@ -167,9 +167,20 @@ export function readOptions(
   if (unknown !== undefined) {
     throw new Error(`providers.${id}.options has no "${unknown}" for the kind ${kind}; it has ${names.join(', ')}`)
   }
+  const wrong = (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`)
   return {
     options,
-    wrong: (name: string, right: string) => new Error(`providers.${id}.options.${name} must be ${right}`),
+    wrong,
+    oneOf<Value extends string>(name: string, values: readonly Value[]): Value | undefined {
+      const value = values.find((one) => one === options[name])
+      if (value !== undefined || options[name] === undefined) return value
+      throw wrong(name, values.length === 2 ? values.join(' or ') : `one of ${values.join(', ')}`)
+    },
+    flag(name: string): boolean | undefined {
+      const value = options[name]
+      if (value === undefined || typeof value === 'boolean') return value
+      throw wrong(name, 'true or false')
+    },
   }
 }
 
@@ -204,7 +215,6 @@ function addressOf(id: string, base_url: string | undefined) {
   }
 }
 
-function firstOf(environment: Environment, names: string[]): string | undefined {
-  for (const name of names) if (environment[name]) return environment[name]
-  return undefined
-}
+/** The value of the first of these variables that is set. */
+export const firstOf = (environment: Environment, names: readonly string[]): string | undefined =>
+  names.map((name) => environment[name]).find((value) => value)

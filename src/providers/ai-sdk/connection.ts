@@ -3,8 +3,7 @@ import { KINDS, type KindRow, type ProviderKind } from '../../config/schema/prov
 import type { Timeouts } from '../../config/schema/schema.ts'
 import { createGuardedFetch } from '../../kit/guarded-fetch.ts'
 import { createMedia, type Media } from '../media.ts'
-import type { AdapterParts } from '../settings.ts'
-import { settingsOf } from '../settings.ts'
+import { type AdapterParts, firstOf, settingsOf } from '../settings.ts'
 import { createTransportFetch, type PackageFetch, type Wire } from '../upstream/transport-fetch.ts'
 import type { AiSdkVendor, Endpoint, Family } from './vendor-row.ts'
 
@@ -113,7 +112,7 @@ function keyOf(
 ): string {
   const { environment: variables = [] }: KindRow = KINDS[kind]
   const names = row.keyVariables ?? variables
-  const key = config.key ?? row.key ?? names.map((name) => environment[name]).find((value) => value) ?? ''
+  const key = config.key ?? row.key ?? firstOf(environment, names) ?? ''
   // Behind a configured address, another program may add the key.
   if (key === '' && !row.needsNoKey && config.base_url === undefined) {
     throw new Error(`providers.${id} needs a key: write key, or set ${names.join(' or ')}`)

@@ -1,13 +1,8 @@
 /** The settings of one contentgen provider: address, headers with the key, and overrides of its models' rules. */
 import type { ModelRule } from '../../protocols/contentgen/upstream/model-rules.ts'
-import type { ContentgenOptions } from '../../protocols/contentgen/upstream/request.ts'
-import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
+import { readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
 
-export type ContentgenSettings = Omit<ProviderSettings, 'quirks'> &
-  ContentgenOptions & {
-    /** Whether responses to clients of the same protocol pass through. */
-    passthrough: boolean
-  }
+export type ContentgenSettings = ReturnType<typeof contentgenSettings>
 
 const KEY_HEADER = 'x-goog-api-key'
 
@@ -16,7 +11,7 @@ const AUTH = [KEY_HEADER, 'bearer']
 const THINKING = ['none', 'budget', 'level'] as const
 
 /** Throws an Error that names the provider and the accepted values. */
-export function contentgenSettings(parts: SettingsParts): ContentgenSettings {
+export function contentgenSettings(parts: SettingsParts) {
   const { id, environment } = parts
   // Without a base URL it is the vendor itself.
   const config = parts.config.preset || parts.config.base_url ? parts.config : { ...parts.config, preset: 'gemini' }
@@ -34,6 +29,7 @@ export function contentgenSettings(parts: SettingsParts): ContentgenSettings {
     base_url,
     headers,
     rule,
+    /** Whether responses to clients of the same protocol pass through. */
     passthrough: quirks.passthrough,
     cloud: /\baiplatform\.googleapis\.com$/.test(new URL(base_url).hostname),
   }
@@ -46,14 +42,9 @@ function toBaseUrl(base_url: string): string {
 }
 
 function optionsOf(parts: SettingsParts) {
-  const { options, wrong } = readOptions(parts, 'contentgen-compat', OPTIONS)
-  const { auth = KEY_HEADER, thinking } = options
-  if (typeof auth !== 'string' || !AUTH.includes(auth)) throw wrong('auth', AUTH.join(' or '))
-  const rule: Partial<ModelRule> = {}
-  if (thinking !== undefined) {
-    const known = THINKING.find((value) => value === thinking)
-    if (!known) throw wrong('thinking', `one of ${THINKING.join(', ')}`)
-    rule.thinking = known
-  }
+  const { oneOf } = readOptions(parts, 'contentgen-compat', OPTIONS)
+  const auth = oneOf('auth', AUTH) ?? KEY_HEADER
+  const thinking = oneOf('thinking', THINKING)
+  const rule: Partial<ModelRule> = thinking === undefined ? {} : { thinking }
   return { auth, rule }
 }

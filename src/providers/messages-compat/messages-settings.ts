@@ -1,13 +1,8 @@
 /** The settings of one Messages provider: address, headers with the key, and overrides of its models' rules. */
 import type { ModelRule } from '../../protocols/messages/upstream/model-rules.ts'
-import type { MessagesOptions } from '../../protocols/messages/upstream/request.ts'
-import { type ProviderSettings, readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
+import { readOptions, resolveProvider, type SettingsParts, settingsOf } from '../settings.ts'
 
-export type MessagesSettings = Omit<ProviderSettings, 'quirks'> &
-  MessagesOptions & {
-    /** Whether responses to clients of the same protocol pass through. */
-    passthrough: boolean
-  }
+export type MessagesSettings = ReturnType<typeof messagesSettings>
 
 /** The API version that all models of the vendor and all compatible vendors support. */
 const DEFAULT_VERSION = '2023-06-01'
@@ -19,7 +14,7 @@ const AUTH = ['x-api-key', 'bearer']
 const THINKING = ['none', 'budget', 'adaptive', 'either'] as const
 
 /** Throws an Error that names the provider and the accepted values. */
-export function messagesSettings(parts: SettingsParts): MessagesSettings {
+export function messagesSettings(parts: SettingsParts) {
   const { id, config, environment } = parts
   const { quirks, ...settings } = settingsOf(parts)
   const { key } = resolveProvider(id, config, environment)
@@ -40,25 +35,19 @@ export function messagesSettings(parts: SettingsParts): MessagesSettings {
     base_url: settings.base_url.replace(/\/v1$/, ''), // the paths start with /v1
     headers,
     rule,
+    /** Whether responses to clients of the same protocol pass through. */
     passthrough: quirks.passthrough,
   }
 }
 
 function optionsOf(parts: SettingsParts) {
-  const { options, wrong } = readOptions(parts, 'messages-compat', OPTIONS)
-  const { version = DEFAULT_VERSION, auth = 'x-api-key', sampling, thinking } = options
+  const { options, wrong, oneOf, flag } = readOptions(parts, 'messages-compat', OPTIONS)
+  const { version = DEFAULT_VERSION } = options
   if (typeof version !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(version))
     throw wrong('version', 'a date such as 2023-06-01') // YYYY-MM-DD
-  if (typeof auth !== 'string' || !AUTH.includes(auth)) throw wrong('auth', AUTH.join(' or '))
-  const rule: Partial<ModelRule> = {}
-  if (sampling !== undefined) {
-    if (typeof sampling !== 'boolean') throw wrong('sampling', 'true or false')
-    rule.sampling = sampling
-  }
-  if (thinking !== undefined) {
-    const known = THINKING.find((value) => value === thinking)
-    if (!known) throw wrong('thinking', `one of ${THINKING.join(', ')}`)
-    rule.thinking = known
-  }
+  const auth = oneOf('auth', AUTH) ?? 'x-api-key'
+  const sampling = flag('sampling')
+  const thinking = oneOf('thinking', THINKING)
+  const rule: Partial<ModelRule> = { ...(sampling !== undefined && { sampling }), ...(thinking && { thinking }) }
   return { version, auth, rule }
 }

@@ -1,13 +1,8 @@
 /** The settings of one Responses provider: address, headers with the key, and overrides of its models' rules. */
 import type { ModelRule } from '../../protocols/responses/upstream/model-rules.ts'
-import type { ResponsesOptions } from '../../protocols/responses/upstream/request.ts'
-import { NOT_CHAT, type ProviderSettings, readOptions, type SettingsParts, settingsOf } from '../settings.ts'
+import { NOT_CHAT, readOptions, type SettingsParts, settingsOf } from '../settings.ts'
 
-export type ResponsesSettings = Omit<ProviderSettings, 'quirks'> &
-  ResponsesOptions & {
-    /** Whether responses to clients of the same protocol pass through. */
-    passthrough: boolean
-  }
+export type ResponsesSettings = ReturnType<typeof responsesSettings>
 
 const OPTIONS = ['reasoning', 'sampling', 'audio'] as const
 const REASONING: Record<string, Partial<ModelRule>> = {
@@ -19,7 +14,7 @@ const REASONING: Record<string, Partial<ModelRule>> = {
 const OTHER_MODELS = ['*realtime*', '*audio*', '*image*', '*instruct*']
 
 /** Throws an Error that names the provider and the accepted values. */
-export function responsesSettings(parts: SettingsParts): ResponsesSettings {
+export function responsesSettings(parts: SettingsParts) {
   const { config } = parts
   const { quirks, chat_models, ...settings } = settingsOf(parts)
   const { allow = [], drop = [], rename = {} } = config.fields ?? {}
@@ -33,25 +28,16 @@ export function responsesSettings(parts: SettingsParts): ResponsesSettings {
     tools,
     custom_tools,
     json_schema,
+    /** Whether responses to clients of the same protocol pass through. */
     passthrough: quirks.passthrough,
     ...optionsOf(parts),
   }
 }
 
 function optionsOf(parts: SettingsParts) {
-  const { options, wrong } = readOptions(parts, 'responses-compat', OPTIONS)
-  const { reasoning, sampling, audio = false } = options
-  const rule: Partial<ModelRule> = {}
-  if (reasoning !== undefined) {
-    const known =
-      typeof reasoning === 'string' && Object.hasOwn(REASONING, reasoning) ? REASONING[reasoning] : undefined
-    if (!known) throw wrong('reasoning', `one of ${Object.keys(REASONING).join(', ')}`)
-    Object.assign(rule, known)
-  }
-  if (sampling !== undefined) {
-    if (typeof sampling !== 'boolean') throw wrong('sampling', 'true or false')
-    rule.sampling = sampling ? 'always' : 'never'
-  }
-  if (typeof audio !== 'boolean') throw wrong('audio', 'true or false')
-  return { rule, audio }
+  const { oneOf, flag } = readOptions(parts, 'responses-compat', OPTIONS)
+  const rule: Partial<ModelRule> = { ...REASONING[oneOf('reasoning', Object.keys(REASONING)) ?? ''] }
+  const sampling = flag('sampling')
+  if (sampling !== undefined) rule.sampling = sampling ? 'always' : 'never'
+  return { rule, audio: flag('audio') ?? false }
 }

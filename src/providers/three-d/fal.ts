@@ -12,7 +12,7 @@ import { withExtras } from '../orders/order-fields.ts'
 import { hasNoList, listSince } from '../orders/order-list.ts'
 import { foreignOperation } from '../orders/order-messages.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from '../provider.ts'
-import type { AdapterParts } from '../settings.ts'
+import { type AdapterParts, firstOf } from '../settings.ts'
 import { falModelsFor } from './fal-models.ts'
 import { assertSupportedThreeDFields, endingIn, outputFiles } from './three-d-outputs.ts'
 
@@ -25,7 +25,7 @@ const PREVIEW = /thumbnail|preview|rendered_image/
 export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
   const { id, config, environment = {} } = parts
   const { key: own, preset: _, ...rest } = config
-  const key = own ?? KINDS.fal.environment.map((name) => environment[name]).find((value) => value)
+  const key = own ?? firstOf(environment, KINDS.fal.environment)
   const client = createOrderClient(
     { ...parts, config: rest, environment: {} },
     {

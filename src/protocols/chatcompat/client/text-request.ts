@@ -1,12 +1,12 @@
 /** Decodes a text completion request to one chat request for each prompt. Errors name the client's field. */
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
-import { diagnose, foundText } from '../../../kit/diagnose.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
+import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { TextCompletionRequest } from '../../../spec/text-completion.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import { errorTranslator, refusalOf } from '../../shared/request-error.ts'
+import { errorTranslator, presentMembers, refusalOf } from '../../shared/request-error.ts'
 import { parseChatRequest } from './request.ts'
 
 /** The fields that chat completions do not have, or have with another meaning. */
@@ -29,9 +29,7 @@ export type TextCompletionInput = {
 
 /** Treats `null` as absent. Throws GatewayError that names the field and its rule. */
 export function parseTextCompletion(body: unknown): TextCompletionInput {
-  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  const given: JsonRecord = {}
-  for (const name in body) if (body[name] !== null && name !== '__proto__') given[name] = body[name]
+  const given = presentMembers(body)
   assertSupported(given)
   const own: unknown = given
   if (!check.Check(own)) throw refusalOf(diagnose(Own, own))

@@ -1,8 +1,7 @@
 /** Amazon Bedrock: its Converse API, embeddings, rerankers and Nova Canvas, by a key or by requests signed with an access key. */
 import { isRecord } from '../../../kit/json.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
-import type { AdapterParts } from '../../settings.ts'
-import { readOptions } from '../../settings.ts'
+import { type AdapterParts, readOptions } from '../../settings.ts'
 import type { ChatFamily } from '../chat/chat-family.ts'
 import type { ImageFamily, ImageResult } from '../images/image-family.ts'
 import { COHERE_INPUT_TYPES, type EmbeddingOptions } from '../text-families.ts'

@@ -1,6 +1,5 @@
 /** Azure OpenAI: models by names of deployments, with the chat completions or the responses API. */
-import type { AdapterParts } from '../../settings.ts'
-import { readOptions } from '../../settings.ts'
+import { type AdapterParts, readOptions } from '../../settings.ts'
 import { OPENAI_EMBEDDINGS } from '../text-families.ts'
 import { type AiSdkVendor, vendor } from '../vendor-row.ts'
 
@@ -9,20 +8,14 @@ const OPTIONS = ['resourceName', 'apiVersion', 'api', 'deploymentUrls']
 /** Throws an Error that names the provider and says what would be right. */
 export function azure(parts: AdapterParts): AiSdkVendor {
   const { id, config, environment = {} } = parts
-  const { options, wrong } = readOptions(parts, 'azure', OPTIONS)
-  const {
-    resourceName = environment.AZURE_RESOURCE_NAME,
-    apiVersion = 'v1',
-    api = 'chat',
-    deploymentUrls = false,
-  } = options
+  const { options, wrong, oneOf, flag } = readOptions(parts, 'azure', OPTIONS)
+  const { resourceName = environment.AZURE_RESOURCE_NAME, apiVersion = 'v1' } = options
   if (config.base_url === undefined && (typeof resourceName !== 'string' || !/^[a-z0-9-]+$/i.test(resourceName))) {
     throw new Error(`providers.${id} needs options.resourceName (or AZURE_RESOURCE_NAME), or base_url`)
   }
   if (typeof apiVersion !== 'string') throw wrong('apiVersion', 'a text such as v1')
-  if (api !== 'chat' && api !== 'responses') throw wrong('api', 'chat or responses')
-  if (typeof deploymentUrls !== 'boolean')
-    throw new Error(`providers.${id}.options.deploymentUrls must be true or false`)
+  const api = oneOf('api', ['chat', 'responses']) ?? 'chat'
+  const deploymentUrls = flag('deploymentUrls') ?? false
   // The package derives its URLs from the host; base_url replaces all before /v1 or /deployments.
   const baseUrl = `https://${resourceName ?? 'resource'}.openai.azure.com/openai`
   return vendor({

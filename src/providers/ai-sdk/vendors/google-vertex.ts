@@ -2,7 +2,7 @@
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { RemoteOutput } from '../../provider.ts'
-import type { AdapterParts } from '../../settings.ts'
+import { type AdapterParts, firstOf } from '../../settings.ts'
 import type { UpstreamResponse } from '../../upstream/upstream-request.ts'
 import type { ChatFamily } from '../chat/chat-family.ts'
 import { type AiSdkVendor, vendor } from '../vendor-row.ts'
@@ -21,7 +21,7 @@ const STORAGE_URL = 'https://storage.googleapis.com'
 export function googleVertex(parts: AdapterParts): AiSdkVendor {
   const { id, config, environment = {} } = parts
   const { project, location = 'us-central1', credentials, storage_url = STORAGE_URL } = config.options ?? {}
-  const key = config.key ?? KEY_VARIABLES.map((name) => environment[name]).find((value) => value)
+  const key = config.key ?? firstOf(environment, KEY_VARIABLES)
   const authorize = authorization(parts, key, credentials ?? environment.GOOGLE_APPLICATION_CREDENTIALS)
   if (authorize && (typeof project !== 'string' || typeof location !== 'string' || !/^[a-z0-9-]+$/.test(location))) {
     throw new Error(`providers.${id}.options needs project, and location where it is not us-central1`)
