@@ -182,18 +182,14 @@ export const ORDER_KINDS = {
 type OrderResponse = { kind: ProviderKind; status: number; payload: unknown }
 
 export function acceptanceOf({ kind, status, payload }: OrderResponse): Acceptance {
-  const exception = exceptionsOf(kind).find((one) => matches(one, status, payload))
+  const rules: { [kind in ProviderKind]?: OrderKindRule } = ORDER_KINDS
+  const exception = rules[kind]?.exceptions?.find((one) => matches(one, status, payload))
   return exception?.acceptance ?? (NOT_ACCEPTED.includes(status) ? 'not accepted' : 'in doubt')
 }
 
 /** The same as a member of an error's detail, by which the rest of the gateway knows it. */
 export const acceptanceDetail = (response: OrderResponse): { accepted?: 'no' } =>
   acceptanceOf(response) === 'not accepted' ? { accepted: 'no' } : {}
-
-const ruleOf = (kind: ProviderKind): OrderKindRule | undefined =>
-  Object.hasOwn(ORDER_KINDS, kind) ? ORDER_KINDS[kind as keyof typeof ORDER_KINDS] : undefined
-
-const exceptionsOf = (kind: ProviderKind): readonly AcceptanceException[] => ruleOf(kind)?.exceptions ?? []
 
 function matches({ status, codes, is_json }: AcceptanceException, received: number, payload: unknown): boolean {
   if (status && !status.includes(received)) return false

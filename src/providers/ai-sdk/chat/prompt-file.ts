@@ -27,40 +27,38 @@ export async function fileOf(part: Medium, at: string, parts: FileParts): Promis
   if (part.type === 'image_url') return fileAt(part.image_url.url, 'image/*', `${at}.image_url.url`, parts)
   if (part.type === 'input_audio') {
     const { data, format } = part.input_audio
-    return { type: 'file', mediaType: `audio/${format === 'mp3' ? 'mpeg' : format}`, data: { type: 'data', data } }
+    return dataFile(data, `audio/${format === 'mp3' ? 'mpeg' : format}`)
   }
   const { file_data, file_url, filename } = part.file
   const named = filename === undefined ? {} : { filename }
   const mediaType = typeOf(filename)
-  if (file_data !== undefined) {
-    const found = DATA_URI.exec(file_data.slice(0, 300))
-    return {
-      type: 'file',
-      mediaType: found?.[1] || mediaType,
-      ...named,
-      data: { type: 'data', data: found ? file_data.slice(found[0].length) : file_data },
-    }
-  }
+  if (file_data !== undefined)
+    return { ...(inlineFile(file_data, mediaType) ?? dataFile(file_data, mediaType)), ...named }
   if (file_url !== undefined) return { ...(await fileAt(file_url, mediaType, `${at}.file.file_url`, parts)), ...named }
   const param = `${at}.file.file_id`
   throw refusedPart(param, 'is not supported by the provider; send the file itself as "file_data"')
 }
 
 async function fileAt(value: string, mediaType: string, param: string, parts: FileParts): Promise<PromptFile> {
-  const found = DATA_URI.exec(value.slice(0, 300))
-  if (found) {
-    const data = value.slice(found[0].length)
-    return { type: 'file', mediaType: found[1] || mediaType, data: { type: 'data', data } }
-  }
+  const inline = inlineFile(value, mediaType)
+  if (inline) return inline
   const url = URL.parse(value)
   if (!url) throw invalidValue(param, `"${param}" must be a URL or a data URI.`)
   if (!parts.asBytes || !/^https?:$/.test(url.protocol)) return { type: 'file', mediaType, data: { type: 'url', url } }
   const { bytes, content_type } = await parts.media.read(value, parts.signal, param)
-  return {
-    type: 'file',
-    mediaType: content_type,
-    data: { type: 'data', data: Buffer.from(bytes).toString('base64') },
-  }
+  return dataFile(Buffer.from(bytes).toString('base64'), content_type)
+}
+
+const dataFile = (data: string, mediaType: string): PromptFile => ({
+  type: 'file',
+  mediaType,
+  data: { type: 'data', data },
+})
+
+/** Undefined: the value is no data URI. */
+function inlineFile(value: string, mediaType: string): PromptFile | undefined {
+  const found = DATA_URI.exec(value.slice(0, 300))
+  return found ? dataFile(value.slice(found[0].length), found[1] || mediaType) : undefined
 }
 
 const TYPES: Record<string, string> = {

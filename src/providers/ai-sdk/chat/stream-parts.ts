@@ -45,16 +45,20 @@ export function createPartReader(identity: ResponseIdentity) {
     })
   }
 
-  function startCall(part: Part<'tool-input-start'>): ChatChunk | undefined {
-    if (part.providerExecuted) return undefined
-    const opaque = opaqueOf(part.providerMetadata, identity)
-    const call = { index: calls.size, hasArguments: false, hasOpaque: opaque !== undefined }
-    calls.set(part.id, call)
+  /** `input`: that of a call which comes whole. */
+  function startCall(
+    { id, toolName: name, providerMetadata }: Omit<Part<'tool-input-start'>, 'type'>,
+    input?: string,
+  ): ChatChunk {
+    const opaque = opaqueOf(providerMetadata, identity)
+    const index = calls.size
+    const isWhole = input !== undefined
+    calls.set(id, { index, hasArguments: isWhole, hasOpaque: isWhole || opaque !== undefined })
     return callChunk({
-      index: call.index,
-      id: part.id || newToolCallId(),
+      index,
+      id: id || newToolCallId(),
       type: 'function',
-      function: { name: part.toolName, arguments: '' },
+      function: { name, arguments: input ?? '' },
       ...(opaque ? { opaque } : {}),
     })
   }
@@ -68,19 +72,9 @@ export function createPartReader(identity: ResponseIdentity) {
 
   function endCall(part: Part<'tool-call'>): ChatChunk | undefined {
     if (part.providerExecuted) return undefined
-    const opaque = opaqueOf(part.providerMetadata, identity)
     const call = calls.get(part.toolCallId)
-    if (!call) {
-      const index = calls.size
-      calls.set(part.toolCallId, { index, hasArguments: true, hasOpaque: true })
-      return callChunk({
-        index,
-        id: part.toolCallId || newToolCallId(),
-        type: 'function',
-        function: { name: part.toolName, arguments: part.input },
-        ...(opaque ? { opaque } : {}),
-      })
-    }
+    if (!call) return startCall({ ...part, id: part.toolCallId }, part.input)
+    const opaque = opaqueOf(part.providerMetadata, identity)
     const missing = call.hasArguments ? '' : part.input
     const late = opaque && !call.hasOpaque ? { opaque } : {}
     call.hasArguments = true
@@ -117,7 +111,7 @@ export function createPartReader(identity: ResponseIdentity) {
         case 'reasoning-end':
           return reasoning(part)
         case 'tool-input-start':
-          return startCall(part)
+          return part.providerExecuted ? undefined : startCall(part)
         case 'tool-input-delta':
           return continueCall(part)
         case 'tool-call':

@@ -3,9 +3,9 @@ import { isRecord } from '../../../kit/json.ts'
 import type { FailCode } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import { ratioOf, tierOf, unsupportedValue } from '../../orders/order-fields.ts'
-import { CANCELED_REASON } from '../../orders/order-messages.ts'
 import { vendor } from '../vendor-row.ts'
 import type { OrderOptions, VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
+import { CANCELED, IN_PROGRESS, QUEUED, statusIn } from './response-values.ts'
 
 const ORIGIN = 'https://dashscope-intl.aliyuncs.com'
 const BASE_URL = `${ORIGIN}/api/v1`
@@ -25,21 +25,11 @@ const VIDEO: VideoFamily = {
   read(payload) {
     const output = isRecord(payload) && isRecord(payload.output) ? payload.output : undefined
     if (!output) return undefined
-    switch (output.task_status) {
-      case 'PENDING':
-        return { status: 'QUEUED', isPending: true }
-      case 'RUNNING':
-        return { status: 'IN_PROGRESS', isPending: true }
-      case 'SUCCEEDED':
-        return typeof output.video_url === 'string' && output.video_url !== '' ? undefined : { outputs: [] }
-      case 'FAILED':
-        return { failure: failureOf(String(output.code ?? ''), String(output.message ?? '')) }
-      case 'CANCELED':
-        return { failure: { fail_code: 'canceled', reason: CANCELED_REASON } }
-      default:
-        // Among them UNKNOWN, the status of ids that it does not know (any more).
-        return typeof output.task_status === 'string' ? { isPending: true } : undefined
-    }
+    const { task_status: status, video_url, code, message } = output
+    if (status === 'SUCCEEDED') return typeof video_url === 'string' && video_url !== '' ? undefined : { outputs: [] }
+    if (status === 'FAILED') return { failure: failureOf(String(code ?? ''), String(message ?? '')) }
+    // An unknown one is, among others, UNKNOWN: that of ids that it does not know (any more).
+    return statusIn({ PENDING: QUEUED, RUNNING: IN_PROGRESS, CANCELED }, status)
   },
   // It cancels tasks that have not started.
   cancel: ({ taskId }) =>

@@ -2,10 +2,10 @@
 import { isRecord } from '../../../kit/json.ts'
 import type { ErrorClass } from '../../orders/order-error.ts'
 import { tierOf } from '../../orders/order-fields.ts'
-import { CANCELED_REASON, EXPIRED } from '../../orders/order-messages.ts'
+import { EXPIRED } from '../../orders/order-messages.ts'
 import { vendor } from '../vendor-row.ts'
 import type { VideoFamily, VideoModelOptions, VideoStatus } from '../video/video-family.ts'
-import { messageIn } from './response-values.ts'
+import { CANCELED, IN_PROGRESS, messageIn, QUEUED, statusIn } from './response-values.ts'
 
 const ORIGIN = 'https://api.minimax.io'
 
@@ -34,22 +34,12 @@ const VIDEO: VideoFamily = {
     const task = isRecord(payload) && isRecord(payload.task) ? payload.task : undefined
     if (!task) return undefined
     const content = isRecord(task.content) ? task.content : {}
-    switch (task.status) {
-      case 'queued':
-        return { status: 'QUEUED', isPending: true }
-      case 'running':
-        return { status: 'IN_PROGRESS', isPending: true }
-      case 'succeeded':
-        return typeof content.url === 'string' && content.url !== '' ? undefined : { outputs: [] }
-      case 'failed':
-        return { failure: failureOf(task.error) }
-      case 'cancelled':
-        return { failure: { fail_code: 'canceled', reason: CANCELED_REASON } }
-      case 'expired':
-        return { failure: { fail_code: 'generation_failed', reason: EXPIRED } }
-      default:
-        return typeof task.status === 'string' ? { isPending: true } : undefined
-    }
+    const { status } = task
+    if (status === 'succeeded')
+      return typeof content.url === 'string' && content.url !== '' ? undefined : { outputs: [] }
+    if (status === 'failed') return { failure: failureOf(task.error) }
+    if (status === 'expired') return { failure: { fail_code: 'generation_failed', reason: EXPIRED } }
+    return statusIn({ queued: QUEUED, running: IN_PROGRESS, cancelled: CANCELED }, status)
   },
 }
 

@@ -6,7 +6,7 @@ import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor-row.ts'
 import type { VideoFamily, VideoStatus } from '../video/video-family.ts'
-import { imagesIn, matchesAny, POLL_ATTEMPTS } from './response-values.ts'
+import { IN_PROGRESS, imagesIn, matchesAny, POLL_ATTEMPTS, QUEUED, statusIn } from './response-values.ts'
 
 const BASE_URL = 'https://api.replicate.com/v1'
 
@@ -53,22 +53,15 @@ function listed({ id, input, model, urls, created_at }: JsonRecord): ListedOrder
 
 function readVideo(payload: unknown): VideoStatus | undefined {
   if (!isRecord(payload)) return undefined
-  switch (payload.status) {
-    case 'starting':
-      return { status: 'QUEUED', isPending: true }
-    case 'processing':
-      return { status: 'IN_PROGRESS', isPending: true, ...percentIn(payload.logs) }
-    case 'succeeded':
-      return { outputs: urlsIn(payload.output).map((url) => ({ url })) }
-    case 'failed':
-      return { failure: failureOf(payload.error) }
-    case 'canceled':
-    case 'aborted':
-      return { failure: { fail_code: 'canceled', reason: 'The prediction was canceled at the upstream.' } }
-    default:
-      // An unknown status does not end the task.
-      return typeof payload.status === 'string' ? { isPending: true } : undefined
-  }
+  const { status } = payload
+  if (status === 'processing') return { ...IN_PROGRESS, ...percentIn(payload.logs) }
+  if (status === 'succeeded') return { outputs: urlsIn(payload.output).map((url) => ({ url })) }
+  if (status === 'failed') return { failure: failureOf(payload.error) }
+  return statusIn({ starting: QUEUED, canceled: ENDED_EARLY, aborted: ENDED_EARLY }, status)
+}
+
+const ENDED_EARLY: VideoStatus = {
+  failure: { fail_code: 'canceled', reason: 'The prediction was canceled at the upstream.' },
 }
 
 /** Models that are given width and height; all others a ratio. */

@@ -2,8 +2,9 @@
 import { matchesGlob } from '../../../kit/glob.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { imageIn } from '../../chatcompat/image-response.ts'
-import { POLICY_WORDING } from '../../orders/order-messages.ts'
+import { CANCELED_REASON, POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { GeneratedImage } from '../../provider.ts'
+import type { VideoStatus } from '../video/video-family.ts'
 
 /** The message of an error or of a failed task, wherever the vendor puts it. */
 export function messageIn(payload: unknown): string {
@@ -20,6 +21,14 @@ export function messageIn(payload: unknown): string {
 /** An invalid request whose message reports refused content. */
 export const classifyByWording = (payload: unknown, status: number) =>
   (status === 400 || status === 422) && POLICY_WORDING.test(messageIn(payload)) ? ('policy' as const) : undefined
+
+export const QUEUED: VideoStatus = { status: 'QUEUED', isPending: true }
+export const IN_PROGRESS: VideoStatus = { status: 'IN_PROGRESS', isPending: true }
+export const CANCELED: VideoStatus = { failure: { fail_code: 'canceled', reason: CANCELED_REASON } }
+
+/** By the vendor's own status. An unknown one does not end the task; what is no text is no status. */
+export const statusIn = (statuses: Record<string, VideoStatus>, status: unknown): VideoStatus | undefined =>
+  typeof status === 'string' ? (statuses[status] ?? { isPending: true }) : undefined
 
 /** A vendor's filter removed the result. */
 export const filtered = (reason = 'The result was removed by a filter.') => ({
