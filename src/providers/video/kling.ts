@@ -2,7 +2,6 @@
 import { createHmac } from 'node:crypto'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { namedText } from '../../protocols/shared/upstream.ts'
 import type { Json } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, dataOf, type OrderClient, operationId, withId } from '../orders/order-client.ts'
@@ -81,8 +80,8 @@ export function createKling(parts: AdapterParts): Provider {
 /** A configured `key` is used as it is; without one, tokens are created from the key pair. */
 function createToken({ id, config, clock, environment }: AdapterParts) {
   if (config.key) return undefined
-  const access = namedText(config.options?.access_key) ?? environment?.KLING_ACCESS_KEY
-  const secret = namedText(config.options?.secret_key) ?? environment?.KLING_SECRET_KEY
+  const access = textOf(config.options?.access_key) ?? environment?.KLING_ACCESS_KEY
+  const secret = textOf(config.options?.secret_key) ?? environment?.KLING_SECRET_KEY
   if (!access || !secret) {
     throw new Error(
       `providers.${id} needs options.access_key and options.secret_key, or KLING_ACCESS_KEY and KLING_SECRET_KEY in ` +
@@ -189,3 +188,5 @@ const STATUS_OF_CODE: Record<number, ErrorClass> = {
 }
 
 const classifyError = classifyByCode(STATUS_OF_CODE)
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
