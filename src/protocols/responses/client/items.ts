@@ -12,25 +12,10 @@ export type MessageItem = {
   status: Status
   content: (TextPart | RefusalPart)[]
 }
-export type CallItem = {
-  type: 'function_call'
-  id: string
-  call_id: string
-  name: string
-  namespace?: string
-  arguments: string
-  status: Status
-}
+type Called = { id: string; call_id: string; name: string; namespace?: string; status: Status }
+export type CallItem = Called & { type: 'function_call'; arguments: string }
 /** A call of a tool that takes free text. */
-export type CustomCallItem = {
-  type: 'custom_tool_call'
-  id: string
-  call_id: string
-  name: string
-  namespace?: string
-  input: string
-  status: Status
-}
+export type CustomCallItem = Called & { type: 'custom_tool_call'; input: string }
 /** A search among tools that are not in the request yet. The client runs it. */
 export type ToolSearchItem = {
   type: 'tool_search_call'
