@@ -25,9 +25,7 @@ const MAX_EVENT_CHARACTERS = 16 * 1024 * 1024
 /** Times of each word of some hours of speech. */
 const MAX_TRANSCRIPT_BYTES = 64 * 1024 * 1024
 
-export const audioMembers = (
-  parts: PostParts,
-): { speech: SpeechProvider; transcription: Required<TranscriptionProvider> } => ({
+export const audioMembers = (parts: PostParts) => ({
   speech: createSpeech(parts),
   transcription: createTranscription(parts),
 })

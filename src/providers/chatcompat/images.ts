@@ -8,9 +8,9 @@ import { GatewayError } from '../../spec/error.ts'
 import type { ImageOperation } from '../../spec/image-request.ts'
 import type { Media } from '../media.ts'
 import { acceptanceDetail } from '../orders/acceptance.ts'
+import { throwNeverSent } from '../orders/order-error.ts'
 import type { ImageCall, ImageEvent, ImageProvider } from '../provider.ts'
 import type { PostParts } from '../upstream/post-json.ts'
-import { neverSent } from '../upstream/transport-failure.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import type { UpstreamResponse } from '../upstream/upstream-request.ts'
 import { imageBody, imageForm, imageModelRules, type Picture } from './image-request.ts'
@@ -59,9 +59,7 @@ export function createCompatImages(parts: ImageParts): ImageProvider {
       return { field, ...(await media.read(value, signal, field)) }
     }
     const all = [...images.map((image) => read('image', image)), ...(mask === undefined ? [] : [read('mask', mask)])]
-    return Promise.all(all).catch((thrown: unknown) => {
-      throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
-    })
+    return Promise.all(all).catch(throwNeverSent)
   }
 
   /** Sends an order and returns a response with status 2xx; throws for any other. */

@@ -1,9 +1,8 @@
 /** Kind `chatcompat-video`: an upstream with OpenAI's video API, such as another Gatehouse or New API. */
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
-import type { ErrorClassifier } from '../orders/order-error.ts'
+import { type ErrorClassifier, throwNeverSent } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
   pixelsOf,
@@ -16,7 +15,6 @@ import {
 import { hasNoList, type ListedOrder, listSince, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
 import type { Provider, VideoCall } from '../provider.ts'
 import { type AdapterParts, withFieldRules } from '../settings.ts'
-import { neverSent } from '../upstream/transport-failure.ts'
 import { formOf } from './form.ts'
 import { orderIdIn, readVideo } from './video-response.ts'
 
@@ -200,9 +198,7 @@ async function fileOf(value: string, parts: AdapterParts, signal: AbortSignal): 
   if (!parts.media) {
     throw unsupportedValue('image', `The upstream "${parts.id}" accepts an image here only as data, not as a URL.`)
   }
-  return parts.media.read(value, signal).catch((thrown: unknown) => {
-    throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
-  })
+  return parts.media.read(value, signal).catch(throwNeverSent)
 }
 
 /** A form with the same bytes for the same order: some upstreams compare the bodies of one key. */

@@ -4,6 +4,7 @@ import type { Clock } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { errorFromResponse } from '../../protocols/shared/provider-error.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
+import { neverSent } from '../upstream/transport-failure.ts'
 import { acceptanceDetail } from './acceptance.ts'
 
 /**
@@ -60,6 +61,11 @@ export function asOrderError(error: GatewayError): GatewayError {
   const { upstream_status } = error.detail
   if (upstream_status === undefined || error.detail.accepted !== 'no') return error
   return new GatewayError(orderErrorCode(error.code, upstream_status), error.message, error.detail)
+}
+
+/** For a failure of what precedes an order. */
+export const throwNeverSent = (thrown: unknown): never => {
+  throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
 }
 
 /** An order distinguishes two more cases: the account has no credit, and the provider does not know the model. */

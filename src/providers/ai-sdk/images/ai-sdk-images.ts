@@ -2,8 +2,8 @@
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageUsage } from '../../../spec/image-request.ts'
 import { codeInDoubt } from '../../orders/acceptance.ts'
+import { throwNeverSent } from '../../orders/order-error.ts'
 import type { ImageCall, ImageProvider } from '../../provider.ts'
-import { neverSent } from '../../upstream/transport-failure.ts'
 import { asFetch } from '../../upstream/transport-fetch.ts'
 import type { Connection } from '../connection.ts'
 import { type ImageOptions, optionsOf } from './call-options.ts'
@@ -32,9 +32,7 @@ export function createAiSdkImages(connection: Connection<ImageFamily, ImageModel
     n: number,
     signal: AbortSignal,
   ): Promise<Generated> {
-    const { model, observed } = await open(call, signal).catch((thrown: unknown) => {
-      throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
-    })
+    const { model, observed } = await open(call, signal).catch(throwNeverSent)
     try {
       const result = await model.doGenerate({ ...options, n, abortSignal: signal })
       const generated = observed.generated()

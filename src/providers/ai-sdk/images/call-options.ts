@@ -5,7 +5,7 @@ import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageOrder } from '../../../spec/image-request.ts'
 import type { Media } from '../../media.ts'
-import { neverSent } from '../../upstream/transport-failure.ts'
+import { throwNeverSent } from '../../orders/order-error.ts'
 import { type CoveredNames, jsonOf, ownOptions, renameFields } from '../order-options.ts'
 import { dimensionsOf } from './dimensions.ts'
 import type { ImageVendor, OptionField } from './image-family.ts'
@@ -144,9 +144,7 @@ async function fileOf(field: Field, value: string, parts: OptionParts): Promise<
     const message = `The upstream "${upstream}" accepts an image only by its https URL, not as data.`
     throw new GatewayError('unsupported_value', message, { param: field, accepted: 'no' })
   }
-  const { bytes, content_type } = await media.read(value, signal, field).catch((thrown: unknown) => {
-    throw thrown instanceof GatewayError ? neverSent(thrown) : thrown
-  })
+  const { bytes, content_type } = await media.read(value, signal, field).catch(throwNeverSent)
   const file = colour ? await maskIn(colour, bytes) : { bytes, content_type }
   return { type: 'file', mediaType: file.content_type, data: Buffer.from(file.bytes).toString('base64') }
 }
