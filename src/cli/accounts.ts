@@ -14,12 +14,22 @@ import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, createAdminApi } from './admin-api.ts'
-import { type Arguments, configFlags, type FlagTable, readAction, readCommand, UsageError } from './arguments.ts'
+import {
+  type Arguments,
+  configFlags,
+  type FlagTable,
+  readAction,
+  readCommand,
+  STORE_FLAGS,
+  STORE_FLAGS_HELP,
+  UsageError,
+} from './arguments.ts'
 import { terminalFormat } from './log-format.ts'
+import { type Outcome, print } from './outcome.ts'
 import { patternWarnings } from './pattern-warnings.ts'
 import { type AccountProjects, type AccountTokens, remoteProjects, remoteTokens } from './remote-accounts.ts'
 import { storeToRead, storeToWrite } from './store-location.ts'
-import { json, type Terminal } from './terminal.ts'
+import type { Terminal } from './terminal.ts'
 
 export type Work = {
   given: Arguments
@@ -35,16 +45,6 @@ export type Work = {
   by: AuditOrigin
 }
 export type StoreWork = Work & { store: Store }
-
-/** What an action prints: `data` with --json, else `text`. */
-type Outcome = {
-  data: object
-  text(): string | Promise<string>
-  /** In place of `text` with --quiet, where the command has it. */
-  quiet?: string
-  /** The exit code, where it is not 0. */
-  code?: number
-}
 
 export type Action = {
   flags?: FlagTable
@@ -69,8 +69,7 @@ export const storeAction = (
 })
 
 export const STORE_OPTIONS_HELP = `\
-  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
-  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+${STORE_FLAGS_HELP}
   --json                  print one line of JSON`
 
 /** Of a command that works on a running gateway and on the store. */
@@ -85,7 +84,7 @@ export function commandOf(command: string, help: string, actions: Record<string,
     if (!action) return 0
     const { name, args: rest } = read
     const { positionals = [] } = action
-    const flags = { ...action.flags, ...(isRemote && API_FLAGS), config: 'text', 'data-dir': 'text' } as const
+    const flags = { ...action.flags, ...(isRemote && API_FLAGS), ...STORE_FLAGS } as const
     const given = readCommand({ help, terminal, command: `${command} ${name}`, args: rest, flags, positionals })
     return given ? runWork(`${command} ${name}`, action, { given, terminal }) : 0
   }
@@ -100,7 +99,7 @@ export async function runWork(
   const api = action.only_on === 'store' ? undefined : connectedApi(given, terminal)
   if (api) {
     const remote = { tokens: remoteTokens(api), projects: remoteProjects(api), store: undefined, config: undefined }
-    return perform(action, { given, terminal, api, ...remote, by: commandLineActor() })
+    return print(await action.run({ given, terminal, api, ...remote, by: commandLineActor() }), { given, terminal })
   }
   if (action.only_on !== 'gateway') return runOnStore(action, { given, terminal })
   const message = 'needs a running gateway: --url <address>, and its admin token in GATEHOUSE_ADMIN_TOKEN'
@@ -128,38 +127,16 @@ async function runOnStore(
     const defaults = config?.tokens ?? { models: ['*'] }
     const projects = createProjects({ store: store.projects, clock })
     const tokens = createTokens({ store: store.tokens, projects: store.projects, clock, log, defaults })
-    return await perform(action, { given, terminal, config, store, api, tokens, projects, by })
+    return await print(await action.run({ given, terminal, config, store, api, tokens, projects, by }), {
+      given,
+      terminal,
+    })
   } finally {
     await admin.close()
     await store.close()
     log.flush()
   }
 }
-
-/** Runs an action and prints its outcome. */
-async function perform({ run }: Pick<Action, 'run'>, work: Work): Promise<number> {
-  const outcome = await run(work)
-  if (typeof outcome === 'number') return outcome
-  const { given, terminal } = work
-  const { data, text, quiet, code = 0 } = outcome
-  if (given.has('json')) terminal.out(json(data))
-  else terminal.out(quiet !== undefined && given.has('quiet') ? quiet : await text())
-  return code
-}
-
-/** Only the secret goes to standard output, so that a script can read it; the explanation goes to standard error. */
-export const secretOutcome = (
-  data: object,
-  secret: string,
-  { note, terminal }: { note: string; terminal: Terminal },
-) => ({
-  data,
-  text() {
-    terminal.err(note)
-    return `${secret}\n`
-  },
-  quiet: `${secret}\n`,
-})
 
 /** Of patterns that match no model; also printed, unless the output is for a program. */
 export async function warnOfPatterns(models: string[] | undefined, work: Work): Promise<string[]> {

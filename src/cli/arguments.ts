@@ -17,6 +17,13 @@ export class UsageError extends Error {
 /** Flag -> its kind of value; every command also has `help` and `json`. */
 export type FlagTable = Record<string, 'text' | 'switch'>
 
+/** The options that name the configuration and the store. */
+export const STORE_FLAGS = { config: 'text', 'data-dir': 'text' } as const
+
+export const STORE_FLAGS_HELP = `\
+  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
+  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)`
+
 export type Arguments = {
   positionals: string[]
   /** The value of a flag; the last one if it was repeated. */

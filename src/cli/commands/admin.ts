@@ -5,10 +5,11 @@ import type { Config } from '../../config/config.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { createLog } from '../../kit/log.ts'
 import { ADMIN_ROLES, type AdminRole, type AdminToken } from '../../spec/admin.ts'
-import { commandOf, STORE_OPTIONS_HELP, type StoreWork, secretOutcome, storeAction } from '../accounts.ts'
+import { commandOf, STORE_OPTIONS_HELP, type StoreWork, storeAction } from '../accounts.ts'
 import { commandLineActor } from '../actor.ts'
 import { UsageError } from '../arguments.ts'
 import { readExpiry } from '../expiry.ts'
+import { secretOutcome } from '../outcome.ts'
 import { headedTable, timeText } from '../table.ts'
 
 const HELP = `Usage: gatehouse admin <login | create | list | revoke> [options]

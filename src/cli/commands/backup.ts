@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import type { Manifest } from '../../store/backup/manifest.ts'
 import { writeBackup } from '../../store/backup/write-backup.ts'
-import { readCommand } from '../arguments.ts'
+import { readCommand, STORE_FLAGS } from '../arguments.ts'
 import { locateStore, OTHER_DIRECTORIES } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { VERSION } from './version.ts'
@@ -24,7 +24,7 @@ Examples:
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { config: 'text', 'data-dir': 'text' } as const
+  const flags = STORE_FLAGS
   const given = readCommand({ help: HELP, terminal, command: 'backup', args, flags, positionals: ['a file to write'] })
   if (!given) return 0
   const { url, exists, outputs, name: place } = locateStore(given, terminal)

@@ -8,6 +8,7 @@ import { assertProviders } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
 import { type Arguments, type FlagTable, readAction, readCommand } from '../arguments.ts'
+import { type Outcome, print } from '../outcome.ts'
 import { headedTable } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
 
@@ -44,14 +45,14 @@ type Source = {
 }
 
 type Work = { given: Arguments; source: Source; terminal: Terminal }
-type Action = { flags: FlagTable; positionals: string[]; run(work: Work): number | Promise<number> }
+type Action = { flags?: FlagTable; positionals?: string[]; run(work: Work): Promise<Outcome | number> }
 
 const FILE = ['a file, or - for standard input']
 const ACTIONS: Record<string, Action> = {
-  show: { flags: { changed: 'switch' }, positionals: [], run: show },
-  validate: { flags: {}, positionals: FILE, run: validate },
-  diff: { flags: {}, positionals: FILE, run: diff },
-  apply: { flags: {}, positionals: FILE, run: apply },
+  show: { flags: { changed: 'switch' }, run: show },
+  validate: { positionals: FILE, run: validate },
+  diff: { positionals: FILE, run: diff },
+  apply: { positionals: FILE, run: apply },
 }
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
@@ -59,18 +60,13 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const action = read && ACTIONS[read.name]
   if (!action) return 0
   const { name, args: rest } = read
-  const { flags, positionals } = action
-  const given = readCommand({
-    help: HELP,
-    terminal,
-    command: `config ${name}`,
-    args: rest,
-    flags: { ...flags, ...API_FLAGS, config: 'text' },
-    positionals,
-  })
+  const { positionals = [] } = action
+  const flags = { ...action.flags, ...API_FLAGS, config: 'text' } as const
+  const given = readCommand({ help: HELP, terminal, command: `config ${name}`, args: rest, flags, positionals })
   if (!given) return 0
   const api = connectedApi(given, terminal)
-  return action.run({ given, source: api ? remoteSource(api) : sourceOfFile(given, terminal), terminal })
+  const source = api ? remoteSource(api) : sourceOfFile(given, terminal)
+  return print(await action.run({ given, source, terminal }), { given, terminal })
 }
 
 function sourceOfFile(given: Arguments, { environment, cwd }: Terminal): Source {
@@ -121,14 +117,10 @@ function remoteSource(api: AdminApi): Source {
   }
 }
 
-async function show({ given, source, terminal }: Work): Promise<number> {
+async function show({ given, source, terminal }: Work) {
   const settings = (await source.show()).filter(({ source: { from } }) => !given.has('changed') || from !== 'default')
-  if (given.has('json')) terminal.out(json({ settings }))
-  else {
-    const rows = settings.map(({ path, value, source }) => [path, valueText(value), originText(source)])
-    terminal.out(headedTable(['SETTING', 'VALUE', 'FROM'], rows, terminal))
-  }
-  return 0
+  const rows = settings.map(({ path, value, source }) => [path, valueText(value), originText(source)])
+  return { data: { settings }, text: () => headedTable(['SETTING', 'VALUE', 'FROM'], rows, terminal) }
 }
 
 const valueText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
@@ -168,35 +160,26 @@ async function proposed<Result>(
   }
 }
 
-async function validate(work: Work): Promise<number> {
-  const { given, source, terminal } = work
-  const proposal = await proposed(work, source.diff)
+async function validate(work: Work) {
+  const proposal = await proposed(work, work.source.diff)
   if (!proposal) return 1
-  terminal.out(given.has('json') ? json({ valid: true, problems: [] }) : `${given.positionals[0]} is valid.\n`)
-  return 0
+  return { data: { valid: true, problems: [] }, text: () => `${work.given.positionals[0]} is valid.\n` }
 }
 
-async function diff(work: Work): Promise<number> {
-  const { given, source, terminal } = work
-  const proposal = await proposed(work, source.diff)
+async function diff(work: Work) {
+  const proposal = await proposed(work, work.source.diff)
   if (!proposal) return 1
-  if (given.has('json')) terminal.out(json({ valid: true, ...proposal }))
-  else terminal.out(proposalText(proposal) || `${given.positionals[0]} changes nothing.\n`)
-  return 0
+  const text = () => proposalText(proposal) || `${work.given.positionals[0]} changes nothing.\n`
+  return { data: { valid: true, ...proposal }, text }
 }
 
-async function apply(work: Work): Promise<number> {
-  const { given, source, terminal } = work
-  const applied = await proposed(work, source.apply)
+async function apply(work: Work) {
+  const applied = await proposed(work, work.source.apply)
   if (!applied) return 1
   const { file, written, backup } = applied
-  if (given.has('json')) terminal.out(json(applied))
-  else if (!written) terminal.out(`${file} is as it was.\n`)
-  else {
-    const kept = backup === null ? '' : ` The text before is in ${backup}.`
-    terminal.out(`${proposalText(applied)}${file} is written.${kept}\n`)
-  }
-  return 0
+  const kept = backup === null ? '' : ` The text before is in ${backup}.`
+  const text = () => (written ? `${proposalText(applied)}${file} is written.${kept}\n` : `${file} is as it was.\n`)
+  return { data: applied, text }
 }
 
 const SIGNS: Record<SettingChange['kind'], string> = { added: '+', removed: '-', changed: '~' }

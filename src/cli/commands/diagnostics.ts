@@ -8,7 +8,7 @@ import { knownVendors } from '../../gateway/known-vendors.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { openStore } from '../../store/open-store.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
-import { type Arguments, readCommand } from '../arguments.ts'
+import { type Arguments, readCommand, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
 import { locateStore } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { VERSION } from './version.ts'
@@ -23,8 +23,7 @@ whether the store can be opened. Read it before you send it: it names your model
 Options:
   --output <file>    write to this file; - for standard output (default: gatehouse-diagnostics.json)
 ${API_OPTIONS_HELP}
-  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
-  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+${STORE_FLAGS_HELP}
   --json             print {"file": ...} as one line of JSON
 
 Examples:
@@ -32,7 +31,7 @@ Examples:
   gatehouse diagnostics --config /etc/gatehouse/gatehouse.yaml --output - | jq .configuration
 `
 
-const FLAGS = { output: 'text', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
+const FLAGS = { output: 'text', ...API_FLAGS, ...STORE_FLAGS } as const
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   const given = readCommand({ help: HELP, terminal, command: 'diagnostics', args, flags: FLAGS })

@@ -4,7 +4,7 @@ import { systemClock } from '../../kit/clock.ts'
 import { openStore } from '../../store/open-store.ts'
 import { STORE_OPTIONS_HELP } from '../accounts.ts'
 import { commandLineActor } from '../actor.ts'
-import { type Arguments, readCommand, UsageError, unknownCommand } from '../arguments.ts'
+import { type Arguments, readCommand, STORE_FLAGS, UsageError, unknownCommand } from '../arguments.ts'
 import { type Draft, type Line, SOURCES, type SourceName } from '../import/imported.ts'
 import { readImport } from '../import/read.ts'
 import { accountsOf } from '../import/write-accounts.ts'
@@ -53,8 +53,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
       key: 'text',
       insecure: 'switch',
       instance: 'text',
-      config: 'text',
-      'data-dir': 'text',
+      ...STORE_FLAGS,
     },
     isOpen: true,
     positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerDifference, VendorDay } from '../../store/ledger/ledger-store.ts'
 import { openStore } from '../../store/open-store.ts'
-import { readAction, readCommand, UsageError } from '../arguments.ts'
+import { readAction, readCommand, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from '../arguments.ts'
 import { storeToRead } from '../store-location.ts'
 import { table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
@@ -25,8 +25,7 @@ Options:
   --provider <id>    only the calls of this provider, for --vendor
   --correct          first correct calls whose process ended before them, by the file of --vendor; needs --provider
   --dry-run          with --correct: print what would be corrected, and correct nothing
-  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
-  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+${STORE_FLAGS_HELP}
   --json             print one line of JSON; "difference" is the number of differences
 
 Examples:
@@ -45,16 +44,8 @@ const ALL_DAYS = 100_000
 
 async function reconcile(args: string[], terminal: Terminal): Promise<number> {
   const command = 'ledger reconcile'
-  const flags = {
-    from: 'text',
-    to: 'text',
-    vendor: 'text',
-    provider: 'text',
-    correct: 'switch',
-    'dry-run': 'switch',
-    config: 'text',
-    'data-dir': 'text',
-  } as const
+  const own = { from: 'text', to: 'text', vendor: 'text', provider: 'text' } as const
+  const flags = { ...own, correct: 'switch', 'dry-run': 'switch', ...STORE_FLAGS } as const
   const given = readCommand({ help: HELP, terminal, command, args, flags })
   if (!given) return 0
   const range = readTimeRange(command, given, ALL_DAYS)

@@ -4,7 +4,7 @@ import { openStore } from '../../store/open-store.ts'
 import type { SchemaState } from '../../store/schema-state.ts'
 import { StoreError } from '../../store/store.ts'
 import { type PlannedMigration, planOf, schemaOf } from '../../store/store-schema.ts'
-import { type Arguments, readAction, readCommand } from '../arguments.ts'
+import { type Arguments, readAction, readCommand, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
 import { locateStore, storeToRead, storeToWrite } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
@@ -23,8 +23,7 @@ Exit codes: 0 nothing is missing; 3 something is missing (status, plan); 4 a new
 this one cannot use it (status, plan); 1 it failed; 2 invalid arguments.
 
 Options:
-  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
-  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+${STORE_FLAGS_HELP}
   --dry-run               partition: print the steps, and change nothing
   --json                  print one line of JSON
 
@@ -41,8 +40,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   if (!read) return 0
   const { name } = read
   const flags = {
-    config: 'text',
-    'data-dir': 'text',
+    ...STORE_FLAGS,
     ...(name === 'partition' && ({ 'dry-run': 'switch' } as const)),
   } as const
   const given = readCommand({ help: HELP, terminal, command: `migrate ${name}`, args: read.args, flags })

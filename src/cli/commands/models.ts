@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { loadConfig } from '../../config/load/load.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import type { Model } from '../../spec/model.ts'
-import { configFlags, readCommand } from '../arguments.ts'
+import { configFlags, readCommand, STORE_FLAGS } from '../arguments.ts'
 import { withIdleGateway } from '../serve/idle-gateway.ts'
 import { headedTable } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
@@ -34,7 +34,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     terminal,
     command: 'models',
     args,
-    flags: { config: 'text', 'data-dir': 'text' },
+    flags: STORE_FLAGS,
   })
   if (!given) return 0
   const { environment, cwd } = terminal

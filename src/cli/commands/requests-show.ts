@@ -1,22 +1,21 @@
 /** `gatehouse requests show`: one row of the request log, with its contents if they are asked for. */
 import { runWork, type Work } from '../accounts.ts'
 import { type AdminApi, API_FLAGS, GatewayRefusal, pathWith } from '../admin-api.ts'
-import { readCommand, UsageError } from '../arguments.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
+import type { Terminal } from '../terminal.ts'
 
 const COMMAND = 'requests show'
 /** More are not listed where a client has repeated an id. */
 const MOST_OF_ONE_ID = 10
-const FLAGS = { contents: 'switch', ...API_FLAGS, config: 'text', 'data-dir': 'text' } as const
+const FLAGS = { contents: 'switch', ...API_FLAGS, ...STORE_FLAGS } as const
 
 export async function showRequest(args: string[], terminal: Terminal, help: string): Promise<number> {
   const given = readCommand({ help, terminal, command: COMMAND, args, flags: FLAGS, positionals: ['an id'] })
   if (!given) return 0
   const [id = ''] = given.positionals
   const show = async ({ api }: Work) => {
-    const shown = await requestOf(api, id, given.has('contents'))
-    terminal.out(given.has('json') ? json(shown) : `${JSON.stringify(shown, undefined, 2)}\n`)
-    return 0
+    const data = await requestOf(api, id, given.has('contents'))
+    return { data, text: () => `${JSON.stringify(data, undefined, 2)}\n` }
   }
   return runWork(COMMAND, { run: show }, { given, terminal })
 }

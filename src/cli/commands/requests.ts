@@ -3,7 +3,7 @@ import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/re
 import type { RequestView } from '../../observe/requests/request-view.ts'
 import { runWork, type Work } from '../accounts.ts'
 import { API_FLAGS, API_OPTIONS_HELP, pathWith, readLimit } from '../admin-api.ts'
-import { type FlagTable, readCommand, UsageError } from '../arguments.ts'
+import { type FlagTable, readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
 import { table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { readTimeRange } from '../time-range.ts'
@@ -66,8 +66,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     limit: 'text',
     after: 'text',
     ...API_FLAGS,
-    config: 'text',
-    'data-dir': 'text',
+    ...STORE_FLAGS,
   }
   const given = readCommand({ help: HELP, terminal, command: COMMAND, args, flags })
   if (!given) return 0

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { checkBackup, restoreBackup } from '../../store/backup/restore-backup.ts'
 import { openStore } from '../../store/open-store.ts'
-import { readCommand } from '../arguments.ts'
+import { readCommand, STORE_FLAGS } from '../arguments.ts'
 import { locateStore } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { backupText, summaryOf } from './backup.ts'
@@ -30,7 +30,7 @@ Examples:
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { check: 'switch', stopped: 'switch', outputs: 'text', config: 'text', 'data-dir': 'text' } as const
+  const flags = { check: 'switch', stopped: 'switch', outputs: 'text', ...STORE_FLAGS } as const
   const given = readCommand({ help: HELP, terminal, command: 'restore', args, flags, positionals: ['a backup'] })
   if (!given) return 0
   const path = resolve(terminal.cwd, given.positionals[0] ?? '')

@@ -9,7 +9,7 @@ import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { meantHint } from '../../kit/nearest.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
-import { configFlags, readAction, readCommand, UsageError } from '../arguments.ts'
+import { configFlags, readAction, readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
 import { withIdleGateway } from '../serve/idle-gateway.ts'
 import { headedTable, table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
@@ -42,8 +42,7 @@ const FLAGS = {
   tags: 'text',
   'token-id': 'text',
   ...API_FLAGS,
-  config: 'text',
-  'data-dir': 'text',
+  ...STORE_FLAGS,
 } as const
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {

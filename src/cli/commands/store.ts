@@ -4,7 +4,7 @@ import { nanoText } from '../../spec/price.ts'
 import { copyStore } from '../../store/backup/copy-store.ts'
 import { checkStore } from '../../store/check-store.ts'
 import type { StoreCheck } from '../../store/store.ts'
-import { type Arguments, readAction, readCommand, UsageError } from '../arguments.ts'
+import { type Arguments, readAction, readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
 import { locateStore, OTHER_DIRECTORIES } from '../store-location.ts'
 import { json, type Terminal } from '../terminal.ts'
 
@@ -40,7 +40,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 }
 
 async function check(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { quick: 'switch', config: 'text', 'data-dir': 'text' } as const
+  const flags = { quick: 'switch', ...STORE_FLAGS } as const
   const given = readCommand({ help: HELP, terminal, command: 'store check', args, flags })
   if (!given) return 0
   const { url, exists, name: place } = locateStore(given, terminal)
@@ -53,7 +53,7 @@ async function check(args: string[], terminal: Terminal): Promise<number> {
 
 async function copy(args: string[], terminal: Terminal): Promise<number> {
   const command = 'store copy'
-  const flags = { from: 'text', to: 'text', config: 'text', 'data-dir': 'text' } as const
+  const flags = { from: 'text', to: 'text', ...STORE_FLAGS } as const
   const given = readCommand({ help: HELP, terminal, command, args, flags })
   if (!given) return 0
   const [from, to] = [given.text('from'), given.text('to')]

@@ -8,10 +8,10 @@ import {
 } from '../../store/ledger/ledger-store.ts'
 import { runWork, type Work } from '../accounts.ts'
 import { API_FLAGS, API_OPTIONS_HELP, pathWith } from '../admin-api.ts'
-import { type Arguments, readCommand, UsageError } from '../arguments.ts'
+import { type Arguments, readCommand, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from '../arguments.ts'
 import { csv } from '../csv.ts'
 import { headedTable } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { readTimeRange } from '../time-range.ts'
 
 const HELP = `Usage: gatehouse usage [options]
@@ -27,8 +27,7 @@ Options:
   --csv          print comma-separated values
   --json         print one line of JSON: {"usage": [...], "total": {...}}
 ${API_OPTIONS_HELP}
-  --data-dir <directory>  data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data); not for PostgreSQL
-  --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
+${STORE_FLAGS_HELP}
 
 Cost is what providers charge, amount what callers are charged, both without unknown_requests, whose price is not known.
 
@@ -39,15 +38,7 @@ Examples:
 `
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = {
-    by: 'text',
-    from: 'text',
-    to: 'text',
-    csv: 'switch',
-    ...API_FLAGS,
-    config: 'text',
-    'data-dir': 'text',
-  } as const
+  const flags = { by: 'text', from: 'text', to: 'text', csv: 'switch', ...API_FLAGS, ...STORE_FLAGS } as const
   const given = readCommand({ help: HELP, terminal, command: 'usage', args, flags })
   if (!given) return 0
   const by = readDimensions(given)
@@ -57,7 +48,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
 
 type Query = { by: UsageDimension[]; from: number; to: number }
 
-async function show({ given, api, tokens, projects, terminal }: Work, { by, from, to }: Query): Promise<number> {
+async function show({ given, api, tokens, projects, terminal }: Work, { by, from, to }: Query) {
   const [{ body }, ...accounts] = await Promise.all([
     api.call(pathWith('/usage', { by: by.join(','), from: String(from), to: String(to) })),
     tokens.list(),
@@ -66,51 +57,32 @@ async function show({ given, api, tokens, projects, terminal }: Work, { by, from
   const answer = body as Pick<UsageResult, 'from' | 'to'> & {
     data: (Omit<UsageSum, 'amount' | 'cost'> & { amount: number; cost: number })[]
   }
-  const rows = answer.data.map((row) => ({
-    ...row,
-    amount: nanoOf(row.amount),
-    cost: nanoOf(row.cost),
-  }))
+  const sums = answer.data.map((row) => ({ ...row, amount: nanoOf(row.amount), cost: nanoOf(row.cost) }))
   const names = new Map(
     accounts.flat().map((account) => ['token_id' in account ? account.token_id : account.project_id, account.name]),
   )
-  print(given, { by, result: { from: answer.from, to: answer.to, rows }, names, terminal })
-  return 0
-}
-
-type Printing = {
-  by: readonly UsageDimension[]
-  result: Omit<UsageResult, 'period'>
-  names: Map<string, string>
-  terminal: Terminal
-}
-
-function print(given: Arguments, { by, result, names, terminal }: Printing): void {
-  const rows = result.rows.map((row) => usageRow(by, row, names)).sort(inOrder(by))
-  const total = usageRow([], totalOf(result.rows), names)
-  if (given.has('json')) {
-    terminal.out(
-      json({
-        usage: rows.map(withNumbers),
-        total: withNumbers(total),
-        from: timeText(result.from, 1),
-        to: timeText(result.to, 1),
-      }),
-    )
-    return
+  const rows = sums.map((row) => usageRow(by, row, names)).sort(inOrder(by))
+  const total = usageRow([], totalOf(sums), names)
+  const range = { from: timeText(answer.from, 1), to: timeText(answer.to, 1) }
+  return {
+    data: { usage: rows.map(withNumbers), total: withNumbers(total), ...range },
+    text: () => usageText({ by, rows, total }, given, terminal),
   }
+}
+
+type Usage = { by: readonly UsageDimension[]; rows: readonly Row[]; total: Row }
+
+function usageText({ by, rows, total }: Usage, given: Arguments, terminal: Terminal): string {
   const columns = [
     ...by.flatMap((name) => (name === 'token' || name === 'project' ? [name, `${name}_name`] : [name])),
     ...COUNTS,
   ]
   const cells = rows.map((row) => columns.map((name) => textOf(row[name])))
-  if (given.has('csv')) terminal.out(csv([columns, ...cells]))
-  else if (rows.length === 0) terminal.out('Nothing was used in this time.\n')
-  else {
-    const head = columns.map((name) => name.toUpperCase().replaceAll('_', ' '))
-    const sums = rows.length > 1 ? [columns.map((name, at) => (at === 0 ? 'total' : textOf(total[name])))] : []
-    terminal.out(headedTable(head, [...cells, ...sums], terminal))
-  }
+  if (given.has('csv')) return csv([columns, ...cells])
+  if (rows.length === 0) return 'Nothing was used in this time.\n'
+  const head = columns.map((name) => name.toUpperCase().replaceAll('_', ' '))
+  const sums = rows.length > 1 ? [columns.map((name, at) => (at === 0 ? 'total' : textOf(total[name])))] : []
+  return headedTable(head, [...cells, ...sums], terminal)
 }
 
 const textOf = (value: string | number | null | undefined): string => (value === null ? 'unknown' : String(value ?? ''))
