@@ -8,10 +8,11 @@ import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body
 import type { Context, Route } from '../../http/context.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
+import type { RequestView } from '../../observe/requests/request-view.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, list, oneOf, orNull, text, titled } from '../../spec/fields.ts'
 import { OPERATOR } from '../explain-request.ts'
-import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
+import { eachNewest, NEWEST_ROWS, REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
 type GuardRouteParts = BodyParts & {
@@ -21,9 +22,6 @@ type GuardRouteParts = BodyParts & {
   catalogue: Pick<Catalogue, 'find'>
 }
 
-/** Of the log, newest first: at most this many rows are looked at. */
-const PAGE_ROWS = 200
-const MAX_PAGES = 10
 const SIDES = ['input', 'output'] as const
 
 const Outcome = Type.Enum([...GUARD_OUTCOMES])
@@ -77,15 +75,12 @@ export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: Gu
       }),
     )
     const filter = readRequestQuery(context)
-    let [seen, partial] = [0, false]
-    for (let after: Parameters<RequestReader['page']>[0]['after'], page = 0; filter; page++) {
-      const { data, next } = await requests.page({ filter, after, limit: PAGE_ROWS })
-      seen += data.length
-      for (const row of data) for (const result of row.guards ?? []) count(rows, result)
-      partial = next !== undefined
-      if (!next || page + 1 === MAX_PAGES) break
-      after = next
+    let seen = 0
+    const look = ({ guards = [] }: RequestView) => {
+      seen++
+      for (const result of guards) count(rows, result)
     }
+    const partial = filter !== undefined && (await eachNewest(requests, filter, look))
     return Response.json({ object: 'guards', data: [...rows.values()], requests: seen, partial })
   }
 
@@ -129,7 +124,7 @@ export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: Gu
   return [
     adminRoute(['GET', '/admin/v1/guards', 'read'], {
       summary: 'List guards with what they have decided',
-      description: `Of the newest ${PAGE_ROWS * MAX_PAGES} requests that fit the filters.`,
+      description: `Of the newest ${NEWEST_ROWS} requests that fit the filters.`,
       query: REQUEST_FILTERS,
       response: GuardList,
       errors: ['invalid_value', 'storage_unavailable'],

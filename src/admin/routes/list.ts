@@ -1,5 +1,6 @@
 /** Pages of the admin API's lists: `limit` and an opaque `cursor`; answers `{data, next_cursor}`. */
 import Type, { type TSchema } from 'typebox'
+import type { Context } from '../../http/context.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
@@ -72,6 +73,17 @@ export async function pageAnswer<Row>(
 ): Promise<Response> {
   const last = rows.length > limit ? rows[limit - 1] : undefined
   return listAnswer(await Promise.all(rows.slice(0, limit).map(view)), last && keyOf(last), more)
+}
+
+/** A page of rows that are all in memory, in the order of their places. */
+export function pageOfAll<Row>(
+  context: Context,
+  rows: readonly Row[],
+  { view, placeOf }: { view(row: Row): unknown; placeOf(row: Row): string },
+): Promise<Response> {
+  const { limit, after: [start] = [] } = readPage(context.query())
+  const rest = start === undefined ? rows : rows.filter((row) => placeOf(row) > start)
+  return pageAnswer(rest, { limit, view, keyOf: (row) => [placeOf(row)] })
 }
 
 /** Names the last row of a page. */

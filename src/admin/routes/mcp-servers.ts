@@ -9,7 +9,7 @@ import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type McpServerRouteParts = { mcpServers: Pick<McpServers, 'all' | 'approvedOf'> }
@@ -36,13 +36,6 @@ const McpServer = titled('McpServer', {
 const ROOT = '/admin/v1/mcp/servers'
 
 export function mcpServerRoutes({ mcpServers }: McpServerRouteParts): Route[] {
-  function list(context: Context): Promise<Response> {
-    const { limit, after } = readPage(context.query())
-    const all = mcpServers.all()
-    const rest = after === undefined ? all : all.filter(({ name }) => name > (after[0] ?? ''))
-    return pageAnswer(rest, { limit, view, keyOf: ({ name }) => [name] })
-  }
-
   async function connect({ params: { server = '' } }: Context): Promise<Response> {
     const found = mcpServers.all().find(({ name }) => name === server)
     if (!found) throw noSuch('MCP server', server)
@@ -62,7 +55,7 @@ export function mcpServerRoutes({ mcpServers }: McpServerRouteParts): Route[] {
       query: LIST_PARAMETERS,
       response: listSchema(McpServer, 'McpServerList'),
       errors: ['invalid_value'],
-      handle: list,
+      handle: (context) => pageOfAll(context, mcpServers.all(), { view, placeOf: ({ name }) => name }),
     }),
     adminRoute(['POST', `${ROOT}/:server/connect`, 'operate'], {
       summary: 'Connect to an MCP server',

@@ -10,7 +10,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { McpToolRow, McpToolStore } from '../../store/admin/mcp-tool-store.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type McpToolRouteParts = BodyParts & {
@@ -56,12 +56,10 @@ export function mcpToolRoutes({ mcpTools, hasBuiltInTools, ...parts }: McpToolRo
   const readApproval = bodyReader(Approval, parts)
 
   async function list(context: Context): Promise<Response> {
-    const { limit, after } = readPage(context.query())
+    const placeOf = ({ server, tool }: McpToolRow) => `${server} ${tool}`
     const rows = [...(hasBuiltInTools() ? BUILT_IN : []), ...(await mcpTools.list())]
-      .map((row) => ({ row, place: `${row.server} ${row.tool}` }))
-      .sort((a, b) => (a.place < b.place ? -1 : 1))
-    const rest = after === undefined ? rows : rows.filter(({ place }) => place > (after[0] ?? ''))
-    return pageAnswer(rest, { limit, view: ({ row }) => toolView(row), keyOf: ({ place }) => [place] })
+    rows.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
+    return pageOfAll(context, rows, { view: toolView, placeOf })
   }
 
   async function approve(context: Context): Promise<Response> {

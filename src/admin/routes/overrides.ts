@@ -11,7 +11,7 @@ import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { Override } from '../../store/admin/override-store.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf, present } from './edit.ts'
 import { targetId } from './health-schema.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type OverrideRouteParts = BodyParts & {
@@ -106,13 +106,6 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
     return objectAnswer(context, present)
   }
 
-  function list(context: Context): Promise<Response> {
-    const { limit, after } = readPage(context.query())
-    const rows = overrides.list().map((row) => ({ row, place: `${row.kind} ${row.name}` }))
-    const rest = after === undefined ? rows : rows.filter(({ place }) => place > (after[0] ?? ''))
-    return pageAnswer(rest, { limit, view: ({ row }) => row, keyOf: ({ place }) => [place] })
-  }
-
   return [
     adminRoute(['GET', ROOT, 'read'], {
       summary: 'List runtime overrides',
@@ -120,7 +113,8 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
       query: LIST_PARAMETERS,
       response: listSchema(OverrideSchema, 'RoutingOverrideList'),
       errors: ['invalid_value'],
-      handle: list,
+      handle: (context) =>
+        pageOfAll(context, overrides.list(), { view: (row) => row, placeOf: ({ kind, name }) => `${kind} ${name}` }),
     }),
     adminRoute(['GET', ONE, 'read'], {
       shown: SHOWN,

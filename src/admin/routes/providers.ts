@@ -11,7 +11,7 @@ import { PROVIDER_REPORT, type ProviderReport } from '../../providers/ask-provid
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
@@ -102,10 +102,8 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
     )
 
   function list(context: Context): Promise<Response> {
-    const { limit, after } = readPage(context.query())
     const all = supply.providers().sort((a, b) => (a.id < b.id ? -1 : 1))
-    const rest = after === undefined ? all : all.filter(({ id }) => id > (after[0] ?? ''))
-    return pageAnswer(rest, { limit, view, keyOf: ({ id }) => [id] })
+    return pageOfAll(context, all, { view, placeOf: ({ id }) => id })
   }
 
   async function test(context: Context): Promise<Response> {

@@ -2,10 +2,12 @@
 import Type from 'typebox'
 import type { Context } from '../../http/context.ts'
 import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/request-filter.ts'
+import type { RequestReader } from '../../observe/requests/request-reader.ts'
+import type { RequestView } from '../../observe/requests/request-view.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { parameter } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
-import type { RequestFilter } from '../../store/requests/request-row.ts'
+import type { RequestFilter, RequestPosition } from '../../store/requests/request-row.ts'
 
 const time = (description: string) => parameter(description, Type.Integer({ minimum: 0 }))
 const conditions = Object.entries(REQUEST_CONDITIONS).map(([name, description]) => [
@@ -18,6 +20,27 @@ export const REQUEST_FILTERS: Record<string, Parameter> = {
   ...Object.fromEntries(conditions),
   from: time('Unix seconds; included.'),
   to: time('Unix seconds; not included.'),
+}
+
+/** Of the log, newest first: at most this many rows are looked at. */
+const PAGE_ROWS = 200
+const MAX_PAGES = 10
+export const NEWEST_ROWS = PAGE_ROWS * MAX_PAGES
+
+/** Looks at the newest rows that meet a filter. Returns whether the log has more. */
+export async function eachNewest(
+  requests: Pick<RequestReader, 'page'>,
+  filter: RequestFilter,
+  look: (row: RequestView) => void,
+): Promise<boolean> {
+  let after: RequestPosition | undefined
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { data, next } = await requests.page({ filter, after, limit: PAGE_ROWS })
+    data.forEach(look)
+    if (!next) return false
+    after = next
+  }
+  return true
 }
 
 /** Undefined: no row that the caller may see meets it. */

@@ -4,14 +4,11 @@ import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import type { RequestView } from '../../observe/requests/request-view.ts'
 import { orNull, titled } from '../../spec/fields.ts'
-import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
+import { eachNewest, REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
 type RequestSessionParts = { requests: Pick<RequestReader, 'page'> }
 
-/** Of the log, newest first: at most this many rows are looked at. */
-const PAGE_ROWS = 200
-const MAX_PAGES = 10
 const MAX_SESSIONS = 200
 const MAX_MODELS = 20
 
@@ -44,14 +41,9 @@ export function requestSessionRoutes({ requests }: RequestSessionParts): Route[]
     const filter = readRequestQuery(context)
     if (!filter) return Response.json({ object: 'request.sessions', data: [], partial: false })
     const sessions = new Map<string, Session>()
-    let partial = false
-    for (let after: Parameters<RequestReader['page']>[0]['after'], page = 0; ; page++) {
-      const { data, next } = await requests.page({ filter, after, limit: PAGE_ROWS })
-      for (const row of data) if (row.session !== null) add(sessions, row.session, row)
-      partial = next !== undefined
-      if (!next || page + 1 === MAX_PAGES) break
-      after = next
-    }
+    const partial = await eachNewest(requests, filter, (row) => {
+      if (row.session !== null) add(sessions, row.session, row)
+    })
     const data = [...sessions.values()].slice(0, MAX_SESSIONS)
     return Response.json({ object: 'request.sessions', data, partial: partial || data.length < sessions.size })
   }

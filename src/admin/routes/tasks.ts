@@ -72,12 +72,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
     const { task_id } = before
     const now = { now: unixSeconds(clock), now_ms: clock.now() }
     const task = await tasks.requestCancel(task_id, now, (changed) => ({
-      ...originOf(context),
-      at_ms: clock.now(),
-      action: 'task.cancel',
-      object_type: 'task',
-      object_id: task_id,
-      project_id: changed.project_id,
+      ...auditOf(context, changed, 'task.cancel'),
       before: { status: before.status },
       after: { status: changed.status, is_cancel_requested: true },
     }))
