@@ -1,22 +1,18 @@
 /** The sandbox as a provider of speech and transcription: its voice is a sequence of tones, and it understands only that voice. */
-import type { Clock } from '../../../src/kit/clock.ts'
 import { sentencesOf } from '../../../src/kit/sentences.ts'
 import type { SpeechProvider, TranscriptionCall, TranscriptionProvider } from '../../../src/providers/audio.ts'
-import type { SimulatedErrors } from '../../../src/providers/provider.ts'
 import type { Transcript, TranscriptWord } from '../../../src/spec/audio-request.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
-import { applyDirectives, parseTextDirectives } from './text-directives.ts'
+import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 import { audioOf, secondsOfText, startOfByte, type ToneFormat, textOf } from './tone-code.ts'
-
-type AudioParts = { clock: Clock; errors: SimulatedErrors }
 
 /** After so many bytes the event loop serves other requests. */
 const BYTES_PER_TURN = 4 * 1024 * 1024
 /** OpenAI's count. */
 const AUDIO_TOKENS_A_SECOND = 20
 
-export function createSandboxSpeech({ clock, errors }: AudioParts): SpeechProvider {
+export function createSandboxSpeech({ clock, errors }: SimulationParts): SpeechProvider {
   return {
     async *speak({ model, request }, signal) {
       signal.throwIfAborted()
@@ -34,7 +30,7 @@ export function createSandboxSpeech({ clock, errors }: AudioParts): SpeechProvid
   }
 }
 
-export function createSandboxTranscription({ clock, errors }: AudioParts): TranscriptionProvider {
+export function createSandboxTranscription({ clock, errors }: SimulationParts): TranscriptionProvider {
   async function read(call: TranscriptionCall, signal: AbortSignal): Promise<Transcript> {
     const { model, request, recording, task } = call
     signal.throwIfAborted()

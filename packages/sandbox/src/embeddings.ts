@@ -1,23 +1,16 @@
 /** The sandbox as an embeddings provider. */
-import type { Clock } from '../../../src/kit/clock.ts'
-import type { EmbeddingProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import type { EmbeddingProvider } from '../../../src/providers/provider.ts'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import { createEmbedder } from './embedder.ts'
 import { DEFAULT_DIMENSIONS, MAX_DIMENSIONS, MAX_INPUT_TOKENS } from './models.ts'
-import { applyDirectives, parseTextDirectives } from './text-directives.ts'
+import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
 /** About as many as real providers accept in a call; with longer lists one sees how the gateway splits them. */
 const MAX_INPUTS = 256
 
-export function createSandboxEmbeddings({
-  clock,
-  errors,
-}: {
-  clock: Clock
-  errors: SimulatedErrors
-}): EmbeddingProvider & { close(): void } {
+export function createSandboxEmbeddings({ clock, errors }: SimulationParts): EmbeddingProvider & { close(): void } {
   const embedder = createEmbedder({ clock })
   return {
     close: embedder.close,

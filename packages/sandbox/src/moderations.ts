@@ -2,11 +2,10 @@
  * The sandbox as a moderation provider. It simulates: it has OpenAI's categories, and each score depends only on how many of
  * a few listed words the input contains. It understands nothing and protects nobody.
  */
-import type { Clock } from '../../../src/kit/clock.ts'
-import type { ModerationProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import type { ModerationProvider } from '../../../src/providers/provider.ts'
 import type { ModerationInput, ModerationPart, ModerationResult } from '../../../src/spec/moderation-request.ts'
 import { splitWords, stem } from './terms.ts'
-import { applyDirectives, parseTextDirectives } from './text-directives.ts'
+import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens, IMAGE_TOKENS } from './tokens.ts'
 
 type Category = { terms: string; images?: true }
@@ -43,13 +42,7 @@ const CATEGORY_OF = new Map(
   ),
 )
 
-export function createSandboxModerations({
-  clock,
-  errors,
-}: {
-  clock: Clock
-  errors: SimulatedErrors
-}): ModerationProvider {
+export function createSandboxModerations({ clock, errors }: SimulationParts): ModerationProvider {
   return {
     async moderate({ model, inputs }, signal) {
       signal.throwIfAborted()

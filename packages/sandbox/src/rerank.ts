@@ -1,8 +1,7 @@
 /** The sandbox as a rerank provider: the BM25 score of each document, as a fraction of the best possible score. */
-import type { Clock } from '../../../src/kit/clock.ts'
-import type { RerankProvider, SimulatedErrors } from '../../../src/providers/provider.ts'
+import type { RerankProvider } from '../../../src/providers/provider.ts'
 import { inverseDocumentFrequency, isStopWord, MAX_SATURATION, saturation, splitWords, stem } from './terms.ts'
-import { applyDirectives, parseTextDirectives } from './text-directives.ts'
+import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens, splitTokens } from './tokens.ts'
 
 /** Of a longer document, only the beginning counts, as with real rerankers. */
@@ -16,7 +15,7 @@ const UNIT_DOCUMENTS = 100
 /** The frequency of each stem in a text. */
 type Weights = Map<string, number>
 
-export function createSandboxRerank({ clock, errors }: { clock: Clock; errors: SimulatedErrors }): RerankProvider {
+export function createSandboxRerank({ clock, errors }: SimulationParts): RerankProvider {
   return {
     async rerank({ model, query, documents, max_tokens_per_doc, top_n }, signal) {
       signal.throwIfAborted()

@@ -36,14 +36,14 @@ export function parseTextDirectives(
   return { rest: extracted.map(({ rest }) => rest), directives: values as TextDirectives }
 }
 
-type DirectiveContext = { model: string; clock: Clock; errors: SimulatedErrors; signal: AbortSignal }
+/** What the simulation of a provider needs. */
+export type SimulationParts = { clock: Clock; errors: SimulatedErrors }
 
 /** Waits, or throws an error, as the directives request. */
 export async function applyDirectives(
   { first_ms = 0, status, retry_after }: TextDirectives,
-  context: DirectiveContext,
+  { model, clock, errors, signal }: SimulationParts & { model: string; signal: AbortSignal },
 ): Promise<void> {
-  const { model, clock, errors, signal } = context
   if (first_ms > 0) await pause(clock, first_ms, signal)
   if (status === undefined) return
   const message = 'The simulated provider rejected the request, as "@sandbox status" requested.'
