@@ -5,7 +5,7 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { refusalOf, withParam } from '../../shared/request-error.ts'
+import { presentMembers, refusalOf, withParam } from '../../shared/request-error.ts'
 import { standardBase64 } from './parts.ts'
 
 const Members = Type.Record(Type.String(), Type.Unknown())
@@ -35,8 +35,7 @@ type PredictForm = {
 
 /** The fields of the request. `null` is absent, unknown members are ignored. Throws GatewayError with the client's path. */
 export function fieldsIn(body: unknown, { fields, media, refused }: PredictForm): JsonRecord {
-  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+  const given: unknown = presentMembers(body)
   if (!check.Check(given)) throw refusalOf(diagnose(PlainRequest, given))
   const { instances, parameters = {} } = given
   const values = { 'instances[0]': instances[0] ?? {}, parameters }

@@ -1,11 +1,10 @@
 /** Decodes a generateContent request. Errors name the client's field and the values it may have. */
 import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
-import { foundText } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import { places } from '../../shared/request-error.ts'
+import { assertObject, places } from '../../shared/request-error.ts'
 import { fieldsOf } from './fields.ts'
 import { historyOf, systemText } from './history.ts'
 import { minimalRequestOf, refuseInvalid } from './minimal-request.ts'
@@ -51,8 +50,7 @@ export function parseCount(body: unknown, model: string): ChatRequest {
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): Record<string, unknown> {
   const clientRequest = normaliseNames(body)
-  if (!isRecord(clientRequest))
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  assertObject(clientRequest)
   refuseInvalid(clientRequest, schema, check)
   return clientRequest
 }

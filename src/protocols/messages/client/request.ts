@@ -1,13 +1,13 @@
 /** Decodes a Messages request. Errors name the client's field and the values it may have. */
 import type { TSchema } from 'typebox'
 import { checker } from '../../../kit/checker.ts'
-import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type ContentPart, contentOf } from '../../../spec/message.ts'
 import type { ChatRequest, Message, Reasoning } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { places, refusalOf } from '../../shared/request-error.ts'
+import { assertObject, places, refusalOf } from '../../shared/request-error.ts'
 import { type AssistantBlock, type ClientMessage, CountRequest, MessagesRequest, type UserBlock } from './schema.ts'
 import { decodeSignature } from './signature.ts'
 import { toolsOf } from './tools.ts'
@@ -29,7 +29,7 @@ export function parseCount(body: unknown): ChatRequest {
 }
 
 function checked(body: unknown, schema: TSchema, check: { Check(value: unknown): boolean }): MessagesRequest {
-  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  assertObject(body)
   const request = withoutNulls(body)
   if (!check.Check(request)) throw refusalOf(diagnose(schema, request))
   return request as MessagesRequest

@@ -5,11 +5,10 @@
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
-import { isRecord } from '../../../kit/json.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
-import { refusalOf } from '../../shared/request-error.ts'
+import { assertObject, refusalOf } from '../../shared/request-error.ts'
 import { checkedRequest, itemsOf, withoutNulls } from './request.ts'
 import { InputItem } from './schema.ts'
 
@@ -51,7 +50,7 @@ const checkMetadata = checker(BodyMetadata)
 
 /** The items and the metadata of a body, where `null` counts as absent. Throws GatewayError that names the field. */
 export function parseConversation(body: unknown): { items: InputItem[]; metadata: JsonObject | undefined } {
-  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  assertObject(body)
   const given = withoutNulls(body)
   const own: unknown = given.metadata === undefined ? {} : { metadata: given.metadata }
   if (!checkMetadata.Check(own)) throw refusalOf(diagnose(BodyMetadata, own))

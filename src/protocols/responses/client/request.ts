@@ -1,11 +1,11 @@
 /** Decodes a Responses request. Errors name the client's field and the values it may have. */
 import { checker } from '../../../kit/checker.ts'
-import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { places, refusalOf } from '../../shared/request-error.ts'
+import { assertObject, places, refusalOf } from '../../shared/request-error.ts'
 import { isCompaction } from './compaction.ts'
 import { historyOf } from './history.ts'
 import type { Conversation } from './items.ts'
@@ -25,7 +25,7 @@ export const withoutNulls = nullRemover({ depth: 4, ownData: new Set(['parameter
  * values.
  */
 export function checkedRequest(body: unknown): ResponsesRequest {
-  if (!isRecord(body)) throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
+  assertObject(body)
   const request = withTypes(withoutNulls(body))
   assertSupported(request)
   if (!check.Check(request)) throw refusalOf(diagnose(ResponsesRequest, request))
