@@ -1,17 +1,17 @@
 /** Reads tool choices: which tools may be called, and whether a choice names one of them. */
 import { foundText } from '../../kit/diagnose.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { invalidValue } from '../../spec/error.ts'
 import type { ChatRequest } from './canonical.ts'
 
-/**
- * The functions that may be called, and the choice among them, for providers that cannot choose among some of the tools. An
- * allowed tool has the form of an entry of `tools`, or only a name.
- */
+/** The name of an allowed tool, which has the form of an entry of `tools`, or only a name. */
+export const nameOfAllowed = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
+
+/** The functions that may be called, and the choice among them, for providers that cannot choose among some of the tools. */
 export function allowedFunctions({ tools = [], tool_choice: choice }: ChatRequest) {
   if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return { functions: tools, choice }
   const { mode, tools: allowed } = choice.allowed_tools
-  const names = new Set(allowed.map((tool) => (isRecord(tool.function) ? tool.function.name : tool.name)))
+  const names = new Set(allowed.map(nameOfAllowed))
   return { functions: tools.filter((tool) => names.has(tool.function.name)), choice: mode }
 }
 

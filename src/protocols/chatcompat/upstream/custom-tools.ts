@@ -1,7 +1,7 @@
 /** Custom tools, their choices and their calls in the form of OpenAI's API; and what other vendors get instead. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type ChatRequest, CUSTOM, type HistoryCall, type Message, type Tool } from '../../shared/canonical.ts'
 import { freeText } from '../../shared/custom-tools.ts'
+import { allowedFunctions, nameOfAllowed } from '../../shared/tool-choice.ts'
 
 const isCustom = (tool: Tool | HistoryCall): boolean => tool[CUSTOM] !== undefined
 
@@ -12,16 +12,12 @@ export function toolFields(request: ChatRequest, isNative: boolean): ToolFields 
   const { tools, tool_choice: choice } = request
   if (isNative) return tools?.some(isCustom) ? nativeFields(tools, choice) : undefined
   // Only OpenAI's API knows the choice `allowed_tools`; without the other tools, it means the same.
-  return typeof choice === 'object' && choice.type === 'allowed_tools' ? allowedOnly(tools ?? [], choice) : undefined
+  if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return undefined
+  const { functions, choice: mode } = allowedFunctions(request)
+  return functions.length === 0 ? {} : { tools: functions, tool_choice: mode }
 }
 
 type ToolChoice = ChatRequest['tool_choice']
-
-function allowedOnly(tools: Tool[], { allowed_tools }: Extract<ToolChoice, { type: 'allowed_tools' }>): ToolFields {
-  const names = new Set(allowed_tools.tools.map(nameOf))
-  const allowed = tools.filter((tool) => names.has(tool.function.name))
-  return allowed.length === 0 ? {} : { tools: allowed, tool_choice: allowed_tools.mode }
-}
 
 function nativeFields(tools: Tool[], choice: ToolChoice): ToolFields {
   const customs = new Set(tools.filter(isCustom).map((tool) => tool.function.name))
@@ -30,9 +26,6 @@ function nativeFields(tools: Tool[], choice: ToolChoice): ToolFields {
     ...(choice === undefined ? {} : { tool_choice: choiceOf(choice, customs) }),
   }
 }
-
-/** An allowed tool has the form of an entry of `tools`, or only a name. */
-const nameOf = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
 
 function toolOf(tool: Tool): unknown {
   const custom = tool[CUSTOM]
@@ -45,7 +38,7 @@ function choiceOf(choice: NonNullable<ToolChoice>, customs: Set<unknown>): unkno
   const { mode, tools } = choice.allowed_tools
   return {
     type: choice.type,
-    allowed_tools: { mode, tools: tools.map((tool) => namedChoice(nameOf(tool), customs) ?? tool) },
+    allowed_tools: { mode, tools: tools.map((tool) => namedChoice(nameOfAllowed(tool), customs) ?? tool) },
   }
 }
 
