@@ -72,6 +72,11 @@ export type Operation = {
   example?: unknown
 }
 
+/** Of paths that name the model. */
+export const MODEL_PARAMETER = {
+  model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.',
+}
+
 /**
  * In a form every value is text: these fields are converted to their JSON types. A value that cannot be converted stays
  * text, which validation rejects.

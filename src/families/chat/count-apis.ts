@@ -12,11 +12,11 @@ import { CountRequest, MessagesError } from '../../protocols/messages/client/sch
 import { ResponsesRequest } from '../../protocols/responses/client/schema.ts'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import { titled } from '../../spec/fields.ts'
+import { MODEL_PARAMETER } from '../../spec/operation.ts'
 import type { FileInputs } from '../files/file-inputs.ts'
 import { contentgenCountFiles, messagesFiles } from '../files/file-references.ts'
 import type { Conversations } from './conversations.ts'
 import type { CountApi } from './count-tokens.ts'
-import { MODEL_PARAMETER } from './dialects/contentgen.ts'
 import { responsesDialect } from './dialects/responses.ts'
 import type { StoredResponses } from './stored-responses.ts'
 

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-error.ts'
 import { titled } from '../../spec/fields.ts'
-import type { Operation } from '../../spec/operation.ts'
+import { MODEL_PARAMETER, type Operation } from '../../spec/operation.ts'
 import { BatchEmbedRequest, EmbedContentRequest, errorForClient, parseContents } from './contentgen-parse.ts'
 import type { EmbeddingEndpoint, EmbeddingFamily } from './embeddings.ts'
 import { EMBEDDING_ERRORS } from './endpoint.ts'
@@ -20,7 +20,7 @@ const OPERATIONS: Record<Method, Operation> = {
     summary: 'Embed one content, in the contentgen shape',
     description: 'The texts of its parts are embedded as one.',
     tag: 'Embeddings',
-    params: { model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.' },
+    params: MODEL_PARAMETER,
     request: EmbedContentRequest,
     response: EmbedContentResponse,
     example: { content: part },
@@ -30,7 +30,7 @@ const OPERATIONS: Record<Method, Operation> = {
     summary: 'Embed several contents, in the contentgen shape',
     description: 'One vector a content, in their order.',
     tag: 'Embeddings',
-    params: { model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.' },
+    params: MODEL_PARAMETER,
     request: BatchEmbedRequest,
     response: BatchEmbedResponse,
     example: { requests: [{ content: part }] },

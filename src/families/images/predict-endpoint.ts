@@ -5,6 +5,7 @@ import { ContentgenError, contentgenErrorBody } from '../../spec/contentgen-erro
 import { invalidValue } from '../../spec/error.ts'
 import { MODEL_REQUEST_ERRORS, UPSTREAM_ERRORS } from '../../spec/error-lists.ts'
 import { text, titled } from '../../spec/fields.ts'
+import { MODEL_PARAMETER } from '../../spec/operation.ts'
 import type { ImageEndpoint, ImageInput, Images } from './images.ts'
 import { parseImageRequest } from './parse.ts'
 import { base64Of } from './stream-writer.ts'
@@ -40,7 +41,7 @@ export const imagePredictEndpoint = (family: Images['whole']): ImageEndpoint => 
     summary: 'Create images, in the contentgen shape',
     description: 'Parameters that only tune are ignored.',
     tag: 'Images',
-    params: { model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.' },
+    params: MODEL_PARAMETER,
     request: predictRequest('ImagePredictRequest', {
       instance: '`prompt`.',
       parameters:

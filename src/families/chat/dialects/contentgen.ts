@@ -10,6 +10,7 @@ import { ContentgenAnswer, ContentgenRequest } from '../../../protocols/contentg
 import type { ResponseHead } from '../../../protocols/shared/protocol.ts'
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import { type GatewayError, invalidValue } from '../../../spec/error.ts'
+import { MODEL_PARAMETER } from '../../../spec/operation.ts'
 import { contentgenFiles } from '../../files/file-references.ts'
 import type { Dialect, EncodedBody } from './dialect.ts'
 
@@ -19,9 +20,6 @@ type ContentgenMethod = 'generateContent' | 'streamGenerateContent'
 const ARRAY = { content_type: 'application/json; charset=utf-8', keep_alive: '\n' }
 
 const EXAMPLE = { contents: [{ role: 'user', parts: [{ text: 'What is Gatehouse?' }] }] }
-export const MODEL_PARAMETER = {
-  model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.',
-}
 
 /** The path names the model, and determines whether the response is a stream. */
 export function contentgenDialect(method: ContentgenMethod): Dialect {

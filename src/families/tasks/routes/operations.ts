@@ -10,6 +10,7 @@ import { fieldsIn, predictRequest, withPath } from '../../../protocols/contentge
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { titled } from '../../../spec/fields.ts'
+import { MODEL_PARAMETER } from '../../../spec/operation.ts'
 import { readUserFields } from '../../shared/call-options.ts'
 import { encodeOperation, encodePublishedOperation, idInFile, VideoOperation } from '../operation-response.ts'
 import { VIDEO_FAMILIES } from '../order-kinds.ts'
@@ -71,7 +72,7 @@ const createRoute = (parts: TaskApiParts): MethodRoute => ({
     description:
       'Returns an operation; its task is the same in all APIs of videos. Parameters that only tune are ignored.',
     tag: TAG,
-    params: { model: 'Model id, with or without the provider prefix; its slash may be raw or `%2F`.' },
+    params: MODEL_PARAMETER,
     request: predictRequest('VideoPredictRequest', {
       instance: '`prompt`, and the media `image`, `lastFrame`, `referenceImages` and `video`.',
       parameters:
