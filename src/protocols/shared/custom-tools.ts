@@ -29,6 +29,19 @@ export function customFunction(custom: CustomTool): Tool {
   }
 }
 
+type Described = { [member in keyof Tool['function']]: Tool['function'][member] | undefined } & { name: string }
+
+/** A tool of the inner chat type, without the members that are absent. */
+export const functionTool = ({ name, description, parameters, strict }: Described): Tool => ({
+  type: 'function',
+  function: {
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(parameters === undefined ? {} : { parameters }),
+    ...(strict === undefined ? {} : { strict }),
+  },
+})
+
 /** An earlier call of a custom tool. */
 export const customCall = (id: string, { name, input }: { name: string; input: string }): HistoryCall => ({
   id,

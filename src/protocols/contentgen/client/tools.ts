@@ -2,6 +2,7 @@
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
+import { functionTool } from '../../shared/custom-tools.ts'
 import { places } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import { jsonSchemaOf } from './json-schema.ts'
@@ -52,14 +53,7 @@ function foreignTool(param: string): GatewayError {
 
 function functionOf({ name, description, parameters, parametersJsonSchema }: FunctionDeclaration): FunctionTool {
   const schema = parametersJsonSchema ?? (parameters && (jsonSchemaOf(parameters) as JsonObject))
-  return {
-    type: 'function',
-    function: {
-      name,
-      ...(description === undefined ? {} : { description }),
-      ...(schema === undefined ? {} : { parameters: schema }),
-    },
-  }
+  return functionTool({ name, description, parameters: schema })
 }
 
 const searchOf = ({ googleSearch: { excludeDomains = [] } = {} }: Tool): Record<string, unknown> =>

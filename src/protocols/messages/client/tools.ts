@@ -1,6 +1,7 @@
 /** Decodes the tools and the tool choice of a Messages request. */
 import { GatewayError, missingField } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
+import { functionTool } from '../../shared/custom-tools.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import type { ClientTool, MessagesRequest } from './schema.ts'
 
@@ -39,15 +40,7 @@ function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tool
   const { name, description, input_schema, strict } = tool
   if (name === undefined) throw missingField(`${at}.name`)
   if (input_schema === undefined) throw missingField(`${at}.input_schema`)
-  return {
-    type: 'function',
-    function: {
-      name,
-      ...(description === undefined ? {} : { description }),
-      parameters: input_schema,
-      ...(strict === undefined ? {} : { strict }),
-    },
-  }
+  return functionTool({ name, description, parameters: input_schema, strict })
 }
 
 /** Converts the vendor's web search to the options of chat completions. */

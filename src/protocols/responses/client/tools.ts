@@ -1,7 +1,7 @@
 /** Decodes the tools and the tool choice of a Responses request. */
 import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
-import { customFunction } from '../../shared/custom-tools.ts'
+import { customFunction, functionTool } from '../../shared/custom-tools.ts'
 import { places } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import type { PlacedItem } from './mcp-tools.ts'
@@ -67,15 +67,7 @@ function functionOf(one: OfferedTool, names: ToolNames): Tool {
   if (type === 'custom') {
     return customFunction({ name, ...(description === undefined ? {} : { description }), ...formatOf(tool) })
   }
-  return {
-    type: 'function',
-    function: {
-      name,
-      ...(description === undefined ? {} : { description }),
-      ...(parameters === undefined ? {} : { parameters }),
-      ...(strict === undefined ? {} : { strict }),
-    },
-  }
+  return functionTool({ name, description, parameters, strict })
 }
 
 /** Without a definition, a grammar allows any text. */
