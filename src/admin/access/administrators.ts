@@ -134,12 +134,12 @@ export function createAdminAccounts(parts: AccountParts): AdminAccounts {
   async function assertProject({ role, project_id }: Pick<AdminTokenOrder, 'role' | 'project_id'>): Promise<void> {
     if (!isProjectRole(role)) {
       if (project_id === undefined || project_id === null) return
-      throw invalid('project_id', `only ${PROJECT_ROLES.join(' and ')} are bound to a project; ${role} is not`)
+      throw invalidProject(`only ${PROJECT_ROLES.join(' and ')} are bound to a project; ${role} is not`)
     }
     const project = project_id ? await projects.find(project_id) : undefined
-    if (!project_id) throw invalid('project_id', `a ${role} needs the project that it is bound to`)
+    if (!project_id) throw invalidProject(`a ${role} needs the project that it is bound to`)
     if (!project || project.deleted_at !== null)
-      throw invalid('project_id', `there is no project ${JSON.stringify(project_id)}`)
+      throw invalidProject(`there is no project ${JSON.stringify(project_id)}`)
   }
 
   const isValid = ({ disabled, expires_at }: StoredAdminToken): boolean =>
@@ -214,4 +214,4 @@ function shown({ hash: _, ...token }: StoredAdminToken): AdminToken {
   return token
 }
 
-const invalid = (param: string, trouble: string) => invalidValue(param, `${param}: ${trouble}.`)
+const invalidProject = (trouble: string) => invalidValue('project_id', `project_id: ${trouble}.`)

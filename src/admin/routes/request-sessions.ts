@@ -12,14 +12,14 @@ type RequestSessionParts = { requests: Pick<RequestReader, 'page'> }
 const MAX_SESSIONS = 200
 const MAX_MODELS = 20
 
-const nullable = (description: string) => orNull(Type.String(), description)
+const OF_NEWEST = 'Of its newest request.'
 const Session = titled('RequestSession', {
   session: Type.String({
     description: 'As the header x-gatehouse-session names it: a filter of `GET /admin/v1/requests`.',
   }),
-  project_id: nullable('Of its newest request.'),
-  token_id: Type.String({ description: 'Of its newest request.' }),
-  end_user: nullable('Of its newest request.'),
+  project_id: orNull(Type.String(), OF_NEWEST),
+  token_id: Type.String({ description: OF_NEWEST }),
+  end_user: orNull(Type.String(), OF_NEWEST),
   requests: Type.Integer(),
   errors: Type.Integer(),
   models: Type.Array(Type.String(), { description: 'At most 20.' }),

@@ -64,11 +64,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
     },
   })
   if (!given) return 0
-  const only = given.texts('only')
-  for (const pattern of only) {
-    const trouble = patternProblem(pattern)
-    if (trouble) throw new UsageError(COMMAND, `--only: ${trouble}`)
-  }
+  const only = readOnly(given, COMMAND)
   const file = readConfigFile(given, terminal)
   const data = await readModelsDev(given.text('from') ?? MODELS_DEV, terminal)
   const providers = providersOf(file.config, terminal)
@@ -89,6 +85,14 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   if (isWritten) write(file, text)
   show({ plan, data, file, terminal, given, isChanged, isWritten })
   return 0
+}
+
+/** The patterns of `--only`. Throws UsageError. */
+export function readOnly(given: Arguments, command: string): string[] {
+  const only = given.texts('only')
+  const trouble = only.map(patternProblem).find(Boolean)
+  if (trouble) throw new UsageError(command, `--only: ${trouble}`)
+  return only
 }
 
 type ConfigFile = {

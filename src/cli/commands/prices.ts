@@ -1,11 +1,10 @@
 /** `gatehouse prices diff`: compares the prices of the configuration with public data, and changes nothing. */
-import { patternProblem } from '../../config/check/semantic-checks.ts'
 import { priceList, startOf } from '../../config/schema/price-schema.ts'
 import type { ModelConfig } from '../../config/schema/schema.ts'
-import { readAction, readCommand, UsageError } from '../arguments.ts'
+import { readAction, readCommand } from '../arguments.ts'
 import { table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
-import { providersOf, readConfigFile } from './models-import.ts'
+import { providersOf, readConfigFile, readOnly } from './models-import.ts'
 import { MODELS_DEV, readModelsDev } from './models-import-data.ts'
 import { type Plan, planImport, type Value } from './models-import-plan.ts'
 import { pairVendors, readProviderRequest } from './models-import-vendors.ts'
@@ -48,11 +47,7 @@ async function diff(args: string[], terminal: Terminal): Promise<number> {
   const flags = { from: 'text', provider: 'text', only: 'text', config: 'text' } as const
   const given = readCommand({ help: HELP, terminal, command: COMMAND, args, flags })
   if (!given) return 0
-  const only = given.texts('only')
-  for (const pattern of only) {
-    const trouble = patternProblem(pattern)
-    if (trouble) throw new UsageError(COMMAND, `--only: ${trouble}`)
-  }
+  const only = readOnly(given, COMMAND)
   const { config, name: file } = readConfigFile(given, terminal)
   const data = await readModelsDev(given.text('from') ?? MODELS_DEV, terminal)
   const wishes = given.texts('provider').map(readProviderRequest)

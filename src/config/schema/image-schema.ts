@@ -3,18 +3,16 @@ import Type from 'typebox'
 import { flag, integer, list, oneOf, optional, section, text } from '../../spec/fields.ts'
 import { IMAGE_OPERATIONS } from '../../spec/image-request.ts'
 
-const choice = (pattern: string, description: string) =>
+const choice = (pattern: string) =>
   optional(
     section(
       {
         values: Type.Array(Type.String({ pattern }), { minItems: 1 }),
         default: text({ pattern }, 'Sent when the request has none.'),
       },
-      description,
+      'Values that it accepts, and the default.',
     ),
   )
-
-const VALUES = 'Values that it accepts, and the default.'
 
 export const ImageLimits = section(
   {
@@ -25,11 +23,11 @@ export const ImageLimits = section(
     ),
     prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
     n: integer({ minimum: 1, maximum: 16 }, 'Images of one request. Default 10.'),
-    size: choice('^(auto|[1-9][0-9]*x[1-9][0-9]*)$', VALUES),
-    aspect_ratio: choice('^[1-9][0-9]*:[1-9][0-9]*$', VALUES),
-    quality: choice('^.{1,40}$', VALUES),
-    style: choice('^.{1,40}$', VALUES),
-    output_format: choice('^(png|jpeg|webp)$', VALUES),
+    size: choice('^(auto|[1-9][0-9]*x[1-9][0-9]*)$'),
+    aspect_ratio: choice('^[1-9][0-9]*:[1-9][0-9]*$'),
+    quality: choice('^.{1,40}$'),
+    style: choice('^.{1,40}$'),
+    output_format: choice('^(png|jpeg|webp)$'),
     images: integer({ minimum: 1, maximum: 16 }, 'Images of one edit. Default 16.'),
     mask: flag('Accepts it. Default true.'),
     negative_prompt: flag('Accepts it. Default true.'),

@@ -56,13 +56,13 @@ const yesOrNo = (description: string) =>
       description,
     ),
   )
-const howMuch = (description: string) => oneOf(['no', 'optional', 'required'], `${description} Default optional.`)
+const whether = oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.')
 
 export const ThreeDLimits = section(
   {
-    prompt: howMuch('Whether it accepts or needs it.'),
+    prompt: whether,
     prompt_characters: integer({ minimum: 1 }, 'Longest prompt in characters. Default 32,000.'),
-    image: howMuch('Whether it accepts or needs it.'),
+    image: whether,
     images: integer({ minimum: 0 }, 'Views of one object. Default 16.'),
     format: choice(
       Type.Enum([...THREE_D_FORMATS]),

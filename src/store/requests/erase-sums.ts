@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { EndUser } from '../tokens/end-user-store.ts'
-import { containsName, eraseFromMinutes } from './minute-sums.ts'
+import { eraseFromMinutes, namesUser } from './minute-sums.ts'
 import { DAY_SECONDS, HOUR_SECONDS } from './sum-rows.ts'
 
 /** Examined by one statement, outside of a transaction: other processes write meanwhile. */
@@ -36,7 +36,7 @@ async function eachStep(engine: Parts, { sums, end_user, only }: Search): Promis
   for (;;) {
     const rows = await engine.db
       .selectFrom('request_sums')
-      .select(['scope', 'start', containsName('users', end_user).as('is_named')])
+      .select(['scope', 'start', namesUser(end_user).as('is_named')])
       .where((row) => row.and({ period: sums.period, kind: sums.kind }))
       .where(sql<boolean>`(scope, start) > (${after.scope}, ${after.start})`)
       .$if(only !== undefined, (select) => select.where('scope', '=', only ?? ''))

@@ -136,11 +136,11 @@ function bounded({ groups, users, tags }: MinuteSums): MinuteSums {
 }
 
 /** Finds the rows whose JSON text may contain a name, without reading the others. */
-export function containsName(column: 'users', name: string) {
+export function namesUser(name: string) {
   const pattern = `%${JSON.stringify(name)
     .slice(1, -1)
     .replace(/[\\%_]/g, '\\$&')}%`
-  return sql<boolean>`${sql.ref(column)} like ${pattern} escape '\\'`
+  return sql<boolean>`users like ${pattern} escape '\\'`
 }
 
 /** Takes an end user out of the sums of minutes. */
@@ -148,7 +148,7 @@ export async function eraseFromMinutes(write: Write, end_user: string, project_i
   const rows = await write
     .selectFrom('request_minutes')
     .select(['start', 'id', 'users'])
-    .where(containsName('users', end_user))
+    .where(namesUser(end_user))
     .execute()
   for (const { start, id, users } of rows) {
     const left = (JSON.parse(users ?? '[]') as [string, ...StoredSum][]).filter(([key]) => {
