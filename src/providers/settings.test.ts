@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { DEFAULT_TIMEOUTS } from '../config/config.ts'
 import type { ProviderConfig } from '../config/schema/schema.ts'
+import { statusIn } from './ai-sdk/vendors/response-values.ts'
 import { discoverProviders } from './discover.ts'
 import { readModelList } from './model-list.ts'
 import { PRESETS } from './presets.ts'
-import { resolveProvider, settingsOf } from './settings.ts'
+import { resolveProvider, settingsOf, withFieldRules } from './settings.ts'
 
 const settings = (config: ProviderConfig, environment: Record<string, string> = {}) =>
   settingsOf({ id: 'p', config, timeouts: DEFAULT_TIMEOUTS, environment })
@@ -238,5 +239,18 @@ describe('model lists', () => {
 
   test('invalid items are skipped', () => {
     expect(names({ data: [null, 'x', {}, { id: '' }, { id: 'a', created: 'then' }] })).toEqual(['a'])
+  })
+})
+
+describe('names that every object has', () => {
+  test('are no renamed fields', () => {
+    expect(withFieldRules({ constructor: 1, a: 2 }, { rename: { a: 'b' } })).toEqual({ constructor: 1, b: 2 })
+  })
+
+  test('are no states of a video', () => {
+    const statuses = { Success: { isPending: true, status: 'QUEUED' } } as const
+    expect(statusIn(statuses, 'constructor')).toEqual({ isPending: true })
+    expect(statusIn(statuses, 'Success')).toEqual(statuses.Success)
+    expect(statusIn(statuses, 1)).toBeUndefined()
   })
 })

@@ -33,7 +33,7 @@ export function withFieldRules(
   { drop = [], rename = {} }: { drop?: readonly string[]; rename?: Record<string, string> },
 ): JsonRecord {
   const sent = Object.entries(body).filter(([name, value]) => value !== undefined && !drop.includes(name))
-  return Object.fromEntries(sent.map(([name, value]) => [rename[name] ?? name, value]))
+  return Object.fromEntries(sent.map(([name, value]) => [Object.hasOwn(rename, name) ? rename[name] : name, value]))
 }
 
 type Environment = Record<string, string | undefined>

@@ -28,7 +28,7 @@ export const CANCELED: VideoStatus = { failure: { fail_code: 'canceled', reason:
 
 /** By the vendor's own status. An unknown one does not end the task; what is no text is no status. */
 export const statusIn = (statuses: Record<string, VideoStatus>, status: unknown): VideoStatus | undefined =>
-  typeof status === 'string' ? (statuses[status] ?? { isPending: true }) : undefined
+  typeof status !== 'string' ? undefined : Object.hasOwn(statuses, status) ? statuses[status] : { isPending: true }
 
 /** A vendor's filter removed the result. */
 export const filtered = (reason = 'The result was removed by a filter.') => ({
