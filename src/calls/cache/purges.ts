@@ -1,5 +1,4 @@
 /** Purges of the response cache: counted in the store, and seen by every process within a second. */
-
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type { AuditDraft } from '../../spec/audit.ts'

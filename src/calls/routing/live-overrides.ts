@@ -1,5 +1,4 @@
 /** The overrides in force: read from the store, seen by every process within a second, and applied off the path of calls. */
-
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import type {

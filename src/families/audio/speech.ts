@@ -1,5 +1,4 @@
 /** The speech family: text is spoken by one target; its audio is passed on as it arrives, as bytes or as events. */
-
 import type { Meter } from '../../calls/call.ts'
 import type { StreamFamily } from '../../calls/family.ts'
 import { textAt } from '../../calls/guards/content.ts'

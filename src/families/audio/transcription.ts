@@ -1,5 +1,4 @@
 /** The transcription family: audio is sent to one target, whose text comes back as a whole or as it is recognized. */
-
 import type { Call, Meter } from '../../calls/call.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'
 import { AnswerBlocked } from '../../calls/guarded-call.ts'

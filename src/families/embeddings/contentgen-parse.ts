@@ -1,5 +1,4 @@
 /** Decodes an embeddings request in the contentgen shape; errors name the client's fields. */
-
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'

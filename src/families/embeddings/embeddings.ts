@@ -1,5 +1,4 @@
 /** The embeddings family: splits the list of inputs as the provider requires, and joins the vectors in order. */
-
 import type { Call } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'

@@ -1,5 +1,4 @@
 /** The routes of images, in the OpenAI form: synchronous, as a stream with partial images, or as a task (`async`). */
-
 import Type from 'typebox'
 import type { Pipeline } from '../../calls/pipeline.ts'
 import type { Context, Route } from '../../http/context.ts'

@@ -1,5 +1,4 @@
 /** The images family: generates images synchronously or as a stream, and fetches their bytes. */
-
 import type { Call, Meter } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import type { Family, StreamFamily } from '../../calls/family.ts'

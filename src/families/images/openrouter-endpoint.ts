@@ -1,5 +1,4 @@
 /** Images in OpenRouter's form: `POST /v1/images`. https://openrouter.ai/docs/guides/overview/multimodal/image-generation */
-
 import Type from 'typebox'
 import { checker } from '../../kit/checker.ts'
 import { diagnose } from '../../kit/diagnose.ts'

@@ -1,5 +1,4 @@
 /** The moderations family: separates the inputs, checks that the model accepts images, validates the results. */
-
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'
 import { textAt } from '../../calls/guards/content.ts'

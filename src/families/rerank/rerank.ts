@@ -1,5 +1,4 @@
 /** The rerank family: documents as texts, results validated and sorted. */
-
 import type { Call } from '../../calls/call.ts'
 import type { JsonEndpoint } from '../../calls/endpoint.ts'
 import { type Family, jsonCodec } from '../../calls/family.ts'

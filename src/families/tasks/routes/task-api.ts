@@ -1,5 +1,4 @@
 /** Shared by the task routes: submitting an order and reading a task. */
-
 import type { Pipeline } from '../../../calls/pipeline.ts'
 import type { ServerSettings } from '../../../config/config.ts'
 import { bodyLimits } from '../../../http/body.ts'

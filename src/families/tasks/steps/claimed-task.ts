@@ -1,5 +1,4 @@
 /** The input of a step: the claimed task, its time limit, its targets, and the parts of the gateway. */
-
 import type { Gate } from '../../../calls/call.ts'
 import type { OrderRouting } from '../../../calls/routing/router.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'

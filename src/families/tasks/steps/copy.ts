@@ -1,5 +1,4 @@
 /** The steps that copy a provider's files into the gateway's own storage: one file after the other, in parts. */
-
 import type { Copied, CopySource } from '../../../outputs/outputs.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ComingOutput, RemoteFile } from '../../../spec/task.ts'

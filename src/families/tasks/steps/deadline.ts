@@ -1,5 +1,4 @@
 /** The step at the deadline, and the later polls that record what became of a task that was given up. */
-
 import { unixSeconds } from '../../../kit/clock.ts'
 import type { Task } from '../../../spec/task.ts'
 import { nextSlowPollAt } from '../poll-schedule.ts'

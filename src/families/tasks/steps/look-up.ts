@@ -65,9 +65,8 @@ async function recognise(
   if (!wasSentThere(claimed)) return is_settled ? 'gone' : 'open'
   const fields = await list.fieldsOf?.(call)
   const unlabelled = fields ? listed.filter(({ label }) => label === undefined) : []
-  // Read after the list: an order that another task has stored since is then seen as its own.
   const window = windowOf(claimed, task)
-  // Those whose orders may be in the same part of the list.
+  // Those whose orders may be in the same part of the list. Read after it: an order that one has stored since is seen as its own.
   const others = await otherSentTasks(claimed, window.from - (window.until - window.from))
   const free = unlabelled.filter((one) => !others.some((other) => owns(other, one)))
   const mine = free.filter((one) => fields && shows(one, fields) === true).sort(byTime)

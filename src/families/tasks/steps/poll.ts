@@ -1,5 +1,4 @@
 /** The step that polls the provider. A response that cannot be read changes nothing. */
-
 import { unixSeconds } from '../../../kit/clock.ts'
 import type { RemoteOutput, TaskProgress } from '../../../providers/provider.ts'
 import type { GatewayError } from '../../../spec/error.ts'

@@ -1,5 +1,4 @@
 /** The first step: checks the inputs, chooses a target and stores the choice. */
-
 import { unixSeconds } from '../../../kit/clock.ts'
 import { advance } from '../lifecycle.ts'
 import { asGatewayError, type ClaimedTask, fail, retryLater, saveChange, withSignal } from './claimed-task.ts'

@@ -1,5 +1,4 @@
 /** The second order of a two-part task: sent by the same rules as the first one, whose result is its input. */
-
 import { canonicalJson } from '../../../kit/json.ts'
 import { sha256 } from '../../../kit/secret.ts'
 import type { GatewayError } from '../../../spec/error.ts'

@@ -1,5 +1,4 @@
 /** The step that may cost money: sends the order, at most once to any target that may have accepted it. */
-
 import { pause, unixSeconds } from '../../../kit/clock.ts'
 import type { Target } from '../../../providers/provider.ts'
 import { GatewayError } from '../../../spec/error.ts'

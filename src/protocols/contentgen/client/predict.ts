@@ -1,5 +1,4 @@
 /** Decodes requests of the methods `predict` and `predictLongRunning`: one instance, and the parameters of its output. */
-
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
