@@ -1,5 +1,4 @@
 /** The generated pages of the manual's reference: each is a list of facts that the code has. */
-
 import { OPTIONS_HELP } from '../../src/cli/accounts.ts'
 import { ENVIRONMENT_VARIABLES } from '../../src/config/load/environment.ts'
 import { KINDS, type KindRow } from '../../src/config/schema/provider-kinds.ts'

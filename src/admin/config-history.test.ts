@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { manualClock } from '../../test/kit/clock.ts'
@@ -7,7 +7,7 @@ import { createLog } from '../kit/log.ts'
 import { openStore } from '../store/open-store.ts'
 import { createConfigHistory } from './config-history.ts'
 
-test('a configuration that is the last one is neither parsed nor written again', async () => {
+test('a configuration that is the last one is not written again', async () => {
   const clock = manualClock()
   const store = await openStore({ url: 'sqlite::memory:' })
   let writes = 0
@@ -17,7 +17,8 @@ test('a configuration that is the last one is neither parsed nor written again',
   }
   const errors: string[] = []
   const log = createLog({ clock, level: 'error', pretty: false, write: (text) => errors.push(text) })
-  const file = join(mkdtempSync(join(tmpdir(), 'history-')), 'gatehouse.yaml')
+  const directory = mkdtempSync(join(tmpdir(), 'history-'))
+  const file = join(directory, 'gatehouse.yaml')
   const history = createConfigHistory({ store: { ...store.configVersions, add }, file, clock, log })
   const record = () => history.record({ actor: 'gateway', changes: [] })
   const texts = ['server: { port: 1 }\n', 'server: { port: 1 }\n', 'server: { port: 2 }\n', 'server: { port: 1 }\n']
@@ -30,4 +31,5 @@ test('a configuration that is the last one is neither parsed nor written again',
   expect((await store.configVersions.page({ limit: 10 })).rows).toHaveLength(3)
   expect(errors).toEqual([])
   await store.close()
+  rmSync(directory, { recursive: true })
 })

@@ -12,8 +12,10 @@ type IdleMemoryParts = {
 const LOOK_MILLISECONDS = 5_000
 /** Health checks and scrapes go on while nobody calls a model. */
 const FEW_REQUESTS = 10
-/** A gateway that has served so many keeps its compiled code: to compile it again takes a second, and delays each tenth call. */
+/** Since the last release: fewer leave little to return. */
 const REQUESTS_BETWEEN = 1_000
+/** A gateway that has served so many keeps its compiled code: to compile it again takes a second, and delays each tenth call. */
+const CODE_IS_KEPT_FROM = 1_000
 
 /** The result ends it. */
 export function releaseIdleMemory({ requests, release, clock }: IdleMemoryParts): () => void {
@@ -24,7 +26,7 @@ export function releaseIdleMemory({ requests, release, clock }: IdleMemoryParts)
     const { open, started } = requests()
     if (open === 0 && started - seen <= FEW_REQUESTS && started - released_at >= REQUESTS_BETWEEN) {
       released_at = started
-      release(started < REQUESTS_BETWEEN)
+      release(started < CODE_IS_KEPT_FROM)
     }
     seen = started
     wait()
