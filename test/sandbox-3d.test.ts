@@ -42,11 +42,11 @@ const call = ({ key = `key_${orders++}`, ...fields }: OrderFields): ThreeDCall =
 
 /** Polls until the end; returns all states. */
 async function follow(fields: OrderFields): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
-  const { operation } = await sandbox.threeD.start(call(fields), signal)
+  const { operation } = await sandbox.start(call(fields), signal)
   const seen: TaskProgress[] = []
   for (;;) {
     // As it is stored: another process may poll.
-    const progress = await sandbox.threeD.status(JSON.parse(JSON.stringify(operation)), signal)
+    const progress = await sandbox.status(JSON.parse(JSON.stringify(operation)), signal)
     if (progress.status === 'SUCCESS' || progress.status === 'FAILURE') return { end: progress, seen }
     seen.push(progress)
     await Bun.sleep(5) // the renderer is a process of the real world; nothing here depends on how long this is
@@ -100,10 +100,10 @@ async function refusal(work: Promise<unknown>): Promise<GatewayError> {
 }
 
 test('an order ends although the clock was set back after it', async () => {
-  const { operation } = await sandbox.threeD.start(call({ prompt: '@sandbox quick=1\nA boat' }), signal)
+  const { operation } = await sandbox.start(call({ prompt: '@sandbox quick=1\nA boat' }), signal)
   clock.jump(-7_200_000)
   try {
-    expect((await sandbox.threeD.status(operation, signal)).status).toBe('SUCCESS')
+    expect((await sandbox.status(operation, signal)).status).toBe('SUCCESS')
   } finally {
     clock.jump(7_200_000)
   }
@@ -277,7 +277,7 @@ describe('an order', () => {
     [{ target_polycount: 100_001 }, 'target_polycount'],
     [{ prompt: '@sandbox frobnicate=1' }, 'prompt'],
   ])('of %p is rejected with its field, as not accepted', async (fields, param) => {
-    const error = await refusal(sandbox.threeD.start(call(fields), signal))
+    const error = await refusal(sandbox.start(call(fields), signal))
     expect(error.detail).toMatchObject({ param, accepted: 'no' })
   })
 
@@ -289,26 +289,26 @@ describe('an order', () => {
       fail_reason: 'The simulated provider could not make the 3D model, as "@sandbox fail" requested.',
     })
     expect((await follow({ prompt: prompt('no_output=1') })).end).toEqual({ status: 'SUCCESS', outputs: [] })
-    const status = await refusal(sandbox.threeD.start(call({ prompt: prompt('status=429 retry_after=7') }), signal))
+    const status = await refusal(sandbox.start(call({ prompt: prompt('status=429 retry_after=7') }), signal))
     expect(status).toMatchObject({ code: 'rate_limit_exceeded', detail: { retry_after: 7, accepted: 'no' } })
     const lost = call({ prompt: prompt('lose=1 quick=1') })
-    expect((await refusal(sandbox.threeD.start(lost, signal))).detail.accepted).toBeUndefined()
+    expect((await refusal(sandbox.start(lost, signal))).detail.accepted).toBeUndefined()
     // The same order with the same key is the accepted one.
-    expect(await sandbox.threeD.start(lost, signal)).toMatchObject({ operation: { format: 'glb' } })
+    expect(await sandbox.start(lost, signal)).toMatchObject({ operation: { format: 'glb' } })
   })
 
   test('progresses from waiting to running to done, and can be canceled', async () => {
-    const { operation } = await sandbox.threeD.start(
+    const { operation } = await sandbox.start(
       call({ prompt: '@sandbox queue_ms=2000 render_ms=10000\nA boat' }),
       signal,
     )
-    const ask = () => sandbox.threeD.status(operation, signal)
+    const ask = () => sandbox.status(operation, signal)
     expect(await ask()).toEqual({ status: 'QUEUED', progress: 0 })
     clock.advance(2_000)
     expect(await ask()).toEqual({ status: 'IN_PROGRESS', progress: 0 })
-    await sandbox.threeD.cancel?.(operation, signal)
+    await sandbox.cancel?.(operation, signal)
     expect(await ask()).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
-    const strange = await refusal(sandbox.threeD.status({ id: 'none' }, signal))
+    const strange = await refusal(sandbox.status({ id: 'none' }, signal))
     expect(strange.code).toBe('bad_upstream_response')
   })
 })

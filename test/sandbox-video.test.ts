@@ -4,10 +4,11 @@ import { readdir, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BufferSource, EncodedPacketSink, Input, MP4 } from 'mediabunny'
+import type { SandboxOrdersParts } from '../packages/sandbox/src/orders.ts'
 import { findFfmpeg } from '../packages/sandbox/src/render/ffmpeg.ts'
 import { createRenderWorkers } from '../packages/sandbox/src/render/workers.ts'
 import { createTemporaryFiles } from '../packages/sandbox/src/temporary-files.ts'
-import { createSandboxVideo, type SandboxVideo, type SandboxVideoParts } from '../packages/sandbox/src/video.ts'
+import { createSandboxVideo } from '../packages/sandbox/src/video.ts'
 import type { TaskProgress, VideoCall } from '../src/providers/provider.ts'
 import { simulatedErrors } from '../src/providers/sandbox.ts'
 import { GatewayError } from '../src/spec/error.ts'
@@ -30,10 +31,11 @@ function directory(): string {
 }
 
 const clock = manualClock()
+type SandboxVideo = ReturnType<typeof createSandboxVideo>
 const errors = simulatedErrors({ id: 'sandbox', clock })
 
 /** A new sandbox, which renders with the npm packages unless a test requests ffmpeg. */
-function open(parts: Partial<SandboxVideoParts> & { use_ffmpeg?: boolean } = {}): SandboxVideo {
+function open(parts: Partial<SandboxOrdersParts> & { use_ffmpeg?: boolean } = {}): SandboxVideo {
   const { use_ffmpeg = false, ...rest } = parts
   const renderWorkers = createRenderWorkers({ use_ffmpeg, size: 1 })
   const sandbox = createSandboxVideo({ clock: manualClock(), errors, renderWorkers, ...rest })
@@ -48,7 +50,7 @@ const call = (prompt: string, rest: Partial<VideoOrder> & { key?: string } = {})
   return { model: 'text-to-video', task_id: 'task_1', idempotency_key: key, request }
 }
 
-const order = async ({ video }: SandboxVideo, prompt: string, rest: Partial<VideoOrder> & { key?: string } = {}) =>
+const order = async (video: SandboxVideo, prompt: string, rest: Partial<VideoOrder> & { key?: string } = {}) =>
   (await video.start(call(prompt, rest), signal)).operation
 
 async function refusal(work: Promise<unknown>): Promise<GatewayError> {
@@ -69,7 +71,7 @@ async function bytesOf(progress: TaskProgress): Promise<Uint8Array<ArrayBuffer>>
 }
 
 /** Polls until the end; returns all states. */
-async function follow({ video }: SandboxVideo, operation: Json): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
+async function follow(video: SandboxVideo, operation: Json): Promise<{ end: TaskProgress; seen: TaskProgress[] }> {
   const seen: TaskProgress[] = []
   for (;;) {
     const current = await video.status(operation, signal)
@@ -174,7 +176,7 @@ describe('a video of the sandbox', () => {
       const [aspect_ratio, duration, ...sides] = row
       const sandbox = open()
       const operation = await order(sandbox, 'A river\n@sandbox quick=1', { aspect_ratio, duration })
-      const { tags, ...rest } = await look(await bytesOf(await sandbox.video.status(operation, signal)))
+      const { tags, ...rest } = await look(await bytesOf(await sandbox.status(operation, signal)))
       expect(rest).toMatchObject({ codec: 'avc1', avcC: 1, sides, seconds: duration, frames: duration, audio: null })
       expect(tags.comment).toContain('quick=1')
     },
@@ -184,7 +186,7 @@ describe('a video of the sandbox', () => {
     const sandbox = open()
     const make = async (seed: number) => {
       const operation = await order(sandbox, 'A river\n@sandbox quick=1', { seed, audio_enable: true })
-      return Buffer.from(await bytesOf(await sandbox.video.status(operation, signal))).toString('base64')
+      return Buffer.from(await bytesOf(await sandbox.status(operation, signal))).toString('base64')
     }
     const [first, again, other] = [await make(1), await make(1), await make(2)]
     expect(again).toBe(first)
@@ -194,10 +196,10 @@ describe('a video of the sandbox', () => {
   test('is rendered by any process from the operation alone: after a restart it is the same', async () => {
     const before = open()
     const operation = await order(before, 'A river\n@sandbox quick=1', { audio_enable: true })
-    const first = await bytesOf(await before.video.status(operation, signal))
+    const first = await bytesOf(await before.status(operation, signal))
     await before.close()
     const stored = JSON.parse(JSON.stringify(operation))
-    expect(await bytesOf(await open().video.status(stored, signal))).toEqual(first)
+    expect(await bytesOf(await open().status(stored, signal))).toEqual(first)
   })
 })
 
@@ -210,7 +212,7 @@ describe('an order', () => {
     ]
     expect(two).toEqual(one)
     expect(await order(sandbox, 'A\n@sandbox hang=1', { key: 'other' })).not.toEqual(one)
-    expect(sandbox.video.resubmit).toBe('safe')
+    expect(sandbox.resubmit).toBe('safe')
   })
 
   test.each([
@@ -232,9 +234,8 @@ describe('an order', () => {
   test('is rejected when too many wait, and accepted again later', async () => {
     const never = { render: () => new Promise<void>(() => {}), waiting: () => waiting, close() {} }
     let waiting = 2
-    const { video } = createSandboxVideo({ clock, errors, renderWorkers: never, max_waiting: 2 })
-    const known = (await createSandboxVideo({ clock, errors, renderWorkers: never }).video.start(call('B'), signal))
-      .operation
+    const video = createSandboxVideo({ clock, errors, renderWorkers: never, max_waiting: 2 })
+    const known = (await createSandboxVideo({ clock, errors, renderWorkers: never }).start(call('B'), signal)).operation
     const { code, detail } = await refusal(video.start(call('A'), signal))
     expect([code, detail.accepted, detail.retry_after]).toEqual(['server_is_overloaded', 'no', 5])
     expect(await video.status(known, signal)).toEqual({ status: 'QUEUED', progress: 0, retry_after_seconds: 5 })
@@ -245,7 +246,7 @@ describe('an order', () => {
   test('of one owner may fill half of the queue, which leaves room for others', async () => {
     const waiting = (owner?: string) => (owner === 'free' ? 4 : 5)
     const renderWorkers = { render: () => new Promise<void>(() => {}), waiting, close() {} }
-    const { video } = createSandboxVideo({ clock, errors, renderWorkers, max_waiting: 10 })
+    const video = createSandboxVideo({ clock, errors, renderWorkers, max_waiting: 10 })
     expect((await refusal(video.start({ ...call('A'), owner: 'busy' }, signal))).code).toBe('server_is_overloaded')
     await video.start({ ...call('A'), owner: 'free' }, signal)
   })
@@ -256,7 +257,7 @@ describe('an order', () => {
     expect(JSON.parse(JSON.stringify(operation))).toEqual(operation)
     expect(JSON.stringify(operation).length).toBeLessThan(2500)
     for (const strange of [null, 'x', {}, { id: 'vid_1' }]) {
-      expect((await refusal(sandbox.video.status(strange, signal))).code).toBe('bad_upstream_response')
+      expect((await refusal(sandbox.status(strange, signal))).code).toBe('bad_upstream_response')
     }
   })
 })
@@ -286,7 +287,7 @@ describe('directives of an order', () => {
     const error = await refusal(order(sandbox, prompt, { key: 'lost' }))
     expect([error.code, error.detail.accepted]).toEqual(['upstream_cut', undefined])
     const operation = await order(sandbox, prompt, { key: 'lost' })
-    expect((await sandbox.video.status(operation, signal)).status).toBe('SUCCESS')
+    expect((await sandbox.status(operation, signal)).status).toBe('SUCCESS')
     expect((await refusal(order(sandbox, prompt, { key: 'another' }))).code).toBe('upstream_cut')
   })
 
@@ -294,16 +295,16 @@ describe('directives of an order', () => {
     const clock = manualClock()
     const sandbox = open({ clock })
     const operation = await order(sandbox, 'A\n@sandbox fail=content_policy_violation render_ms=1000')
-    expect(await sandbox.video.status(operation, signal)).toMatchObject({ status: 'IN_PROGRESS', progress: 0 })
+    expect(await sandbox.status(operation, signal)).toMatchObject({ status: 'IN_PROGRESS', progress: 0 })
     clock.advance(1000)
-    const end = await sandbox.video.status(operation, signal)
+    const end = await sandbox.status(operation, signal)
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'content_policy_violation' })
   })
 
   test('no_output=1 ends with success and no outputs', async () => {
     const sandbox = open()
     const operation = await order(sandbox, 'A\n@sandbox no_output=1')
-    expect(await sandbox.video.status(operation, signal)).toEqual({ status: 'SUCCESS', outputs: [] })
+    expect(await sandbox.status(operation, signal)).toEqual({ status: 'SUCCESS', outputs: [] })
   })
 
   test('hang=1 runs without end, and can be canceled', async () => {
@@ -312,16 +313,16 @@ describe('directives of an order', () => {
     const operation = await order(sandbox, 'A\n@sandbox hang=1')
     for (const wait of [0, 3_600_000, 86_400_000]) {
       clock.advance(wait)
-      expect((await sandbox.video.status(operation, signal)).status).toBe('IN_PROGRESS')
+      expect((await sandbox.status(operation, signal)).status).toBe('IN_PROGRESS')
     }
-    await sandbox.video.cancel?.(operation, signal)
-    expect(await sandbox.video.status(operation, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
+    await sandbox.cancel?.(operation, signal)
+    expect(await sandbox.status(operation, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
   })
 
   test('limit and garbage fail the first polls with 429, the next with an unreadable response', async () => {
     const sandbox = open()
     const operation = await order(sandbox, 'A\n@sandbox quick=1 limit=2 garbage=1 retry_after=9')
-    const ask = () => sandbox.video.status(operation, signal)
+    const ask = () => sandbox.status(operation, signal)
     for (let question = 0; question < 2; question++) {
       const { code, detail } = await refusal(ask())
       expect([code, detail.retry_after] as unknown[]).toEqual(['rate_limit_exceeded', 9])
@@ -336,7 +337,7 @@ describe('directives of an order', () => {
     const operation = await order(sandbox, 'A\n@sandbox quick=1 queue_ms=1000 render_ms=4000')
     const at = async (ms: number) => {
       clock.advance(ms)
-      return sandbox.video.status(operation, signal)
+      return sandbox.status(operation, signal)
     }
     expect(await at(999)).toEqual({ status: 'QUEUED', progress: 0 })
     expect(await at(1)).toEqual({ status: 'IN_PROGRESS', progress: 0 })
@@ -349,7 +350,7 @@ describe('directives of an order', () => {
     const renderWorkers = createRenderWorkers({ size: 1, command: [process.execPath, '-e', 'process.exit(7)'] })
     const sandbox = open({ renderWorkers })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
-    const end = await sandbox.video.status(operation, signal)
+    const end = await sandbox.status(operation, signal)
     expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })
     if (end.status === 'FAILURE') expect(end.fail_reason).toContain('the renderer ended (7)')
   })
@@ -357,7 +358,7 @@ describe('directives of an order', () => {
 
 test('a machine without space for the file ends the task with generation_failed, without its paths', async () => {
   const sandbox = open({ files: createTemporaryFiles({ parent: join(directory(), 'nowhere') }) })
-  const end = await sandbox.video.status(await order(sandbox, 'A\n@sandbox quick=1'), signal)
+  const end = await sandbox.status(await order(sandbox, 'A\n@sandbox quick=1'), signal)
   expect(end).toMatchObject({ status: 'FAILURE', fail_code: 'generation_failed' })
   expect(JSON.stringify(end)).toContain('ENOENT')
   expect(JSON.stringify(end)).not.toContain('nowhere')
@@ -368,16 +369,16 @@ describe('canceling', () => {
     const sandbox = open()
     const large = await order(sandbox, 'A', { size: '1080p', duration: 8 })
     const next = await order(sandbox, 'B\n@sandbox quick=1')
-    await sandbox.video.cancel?.(large, signal)
-    expect(await sandbox.video.status(large, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
-    expect((await sandbox.video.status(next, signal)).status).toBe('SUCCESS')
-    const error = await refusal(sandbox.video.cancel?.(next, signal) ?? Promise.resolve())
+    await sandbox.cancel?.(large, signal)
+    expect(await sandbox.status(large, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
+    expect((await sandbox.status(next, signal)).status).toBe('SUCCESS')
+    const error = await refusal(sandbox.cancel?.(next, signal) ?? Promise.resolve())
     expect(error.code).toBe('upstream_invalid_request')
   })
 
   test('works for an order of another process', async () => {
     const operation = await order(open(), 'A\n@sandbox hang=1')
-    const { video } = open()
+    const video = open()
     await video.cancel?.(operation, signal)
     expect(await video.status(operation, signal)).toMatchObject({ status: 'FAILURE', fail_code: 'canceled' })
   })
@@ -388,14 +389,14 @@ describe('finished files', () => {
     const [clock, parent] = [manualClock(), directory()]
     const sandbox = open({ clock, files: createTemporaryFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
-    const first = await bytesOf(await sandbox.video.status(operation, signal))
+    const first = await bytesOf(await sandbox.status(operation, signal))
     const countFiles = async () =>
       (await readdir(parent, { recursive: true })).filter((name) => name.endsWith('.mp4')).length
     clock.advance(599_999)
     expect(await countFiles()).toBe(1)
     clock.advance(1)
     // Removal is in progress: another file is rendered only after the first one has been removed.
-    expect(await bytesOf(await sandbox.video.status(operation, signal))).toEqual(first)
+    expect(await bytesOf(await sandbox.status(operation, signal))).toEqual(first)
     expect(await countFiles()).toBe(1)
   })
 
@@ -407,7 +408,7 @@ describe('finished files', () => {
     await utimes(stale, yesterday, yesterday)
     const sandbox = open({ files: createTemporaryFiles({ parent }) })
     const operation = await order(sandbox, 'A\n@sandbox quick=1')
-    const end = await sandbox.video.status(operation, signal)
+    const end = await sandbox.status(operation, signal)
     const names = await readdir(parent)
     expect(names).toHaveLength(2)
     expect(names).not.toContain(stale.slice(parent.length + 1))

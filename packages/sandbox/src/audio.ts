@@ -3,7 +3,7 @@ import { sentencesOf } from '../../../src/kit/sentences.ts'
 import type { SpeechProvider, TranscriptionCall, TranscriptionProvider } from '../../../src/providers/audio.ts'
 import type { Transcript, TranscriptWord } from '../../../src/spec/audio-request.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
-import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
+import { applyDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 import { audioOf, secondsOfText, startOfByte, type ToneFormat, textOf } from './tone-code.ts'
 
@@ -12,30 +12,28 @@ const BYTES_PER_TURN = 4 * 1024 * 1024
 /** OpenAI's count. */
 const AUDIO_TOKENS_A_SECOND = 20
 
-export function createSandboxSpeech({ clock, errors }: SimulationParts): SpeechProvider {
+export function createSandboxSpeech(parts: SimulationParts): SpeechProvider {
   return {
     async *speak({ model, request }, signal) {
-      signal.throwIfAborted()
-      const { rest, directives } = parseTextDirectives([request.input], 'input')
-      await applyDirectives(directives, { model, clock, errors, signal })
+      const simulated = { texts: [request.input], param: 'input', model, signal }
+      const { rest, hasUsage } = await applyDirectives(simulated, parts)
       const text = rest[0] ?? ''
       for (const part of audioOf(text, request.response_format as ToneFormat)) {
         signal.throwIfAborted()
         yield part
         await new Promise((resolve) => setImmediate(resolve))
       }
-      if (directives.usage === 'none') return
+      if (!hasUsage) return
       yield { input_tokens: countTokens(text), output_tokens: Math.ceil(secondsOfText(text) * AUDIO_TOKENS_A_SECOND) }
     },
   }
 }
 
-export function createSandboxTranscription({ clock, errors }: SimulationParts): TranscriptionProvider {
+export function createSandboxTranscription(parts: SimulationParts): TranscriptionProvider {
   async function read(call: TranscriptionCall, signal: AbortSignal): Promise<Transcript> {
     const { model, request, recording, task } = call
-    signal.throwIfAborted()
-    const { directives } = parseTextDirectives([request.prompt ?? ''], 'prompt')
-    await applyDirectives(directives, { model, clock, errors, signal })
+    const simulated = { texts: [request.prompt ?? ''], param: 'prompt', model, signal }
+    const { hasUsage } = await applyDirectives(simulated, parts)
     if (recording.bytes.length > BYTES_PER_TURN * 8) {
       const message = `The file has ${recording.bytes.length} bytes; the sandbox accepts at most ${BYTES_PER_TURN * 8}.`
       throw new GatewayError('context_length_exceeded', message, { param: 'file' })
@@ -55,9 +53,7 @@ export function createSandboxTranscription({ clock, errors }: SimulationParts): 
         ? { segments: sentencesOf(words).map((one, id) => ({ id, ...one, ...speaker })) }
         : {}),
       ...(format === 'verbose_json' && times.includes('word') ? { words } : {}),
-      ...(directives.usage === 'none' || duration === undefined
-        ? {}
-        : { usage: { type: 'duration', seconds: duration } }),
+      ...(hasUsage && duration !== undefined ? { usage: { type: 'duration', seconds: duration } } : {}),
     }
   }
 

@@ -1,8 +1,8 @@
 /** Audio in chat: what the sandbox hears in a question, and how it speaks an answer; both in the tones of its speech. */
 import { memberOf } from '../../../src/kit/json.ts'
 import type { ChatRequest } from '../../../src/providers/provider.ts'
-import { GatewayError } from '../../../src/spec/error.ts'
 import type { GeneratedAudio } from '../../../src/spec/message.ts'
+import { invalidRequest } from './invalid-request.ts'
 import { audioOf, secondsOfText, type ToneFormat, textOf } from './tone-code.ts'
 
 /** By the names of the API. */
@@ -43,8 +43,7 @@ export function audioFormat({ modalities, audio }: ChatRequest, isStream: boolea
   return format
 }
 
-const refused = (param: string, rule: string) =>
-  new GatewayError('upstream_invalid_request', `"${param}" of the sandbox ${rule}.`, { param, upstream_status: 400 })
+const refused = (param: string, rule: string) => invalidRequest(`"${param}" of the sandbox ${rule}.`, param)
 
 type AudioAnswer = { id: string; pieces: readonly string[]; format: ToneFormat; created: number }
 

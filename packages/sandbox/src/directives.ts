@@ -1,6 +1,5 @@
 /** Parses the lines of a prompt that tell the sandbox how to behave: `@sandbox key=value ...`. */
-import type { FinishReason } from '../../../src/spec/chat-completion.ts'
-import { GatewayError } from '../../../src/spec/error.ts'
+import { invalidRequest } from './invalid-request.ts'
 
 export type Rule = { minimum: number; maximum: number } | { values: readonly string[] }
 
@@ -22,18 +21,11 @@ export const DIRECTIVES = {
   finish: { values: ['content_filter', 'length', 'stop'] },
 } as const satisfies Record<string, Rule>
 
-export type Directives = {
-  tokens?: number
-  interval_ms?: number
-  first_ms?: number
-  status?: number
-  retry_after?: number
-  cut_after?: number
-  hang_after?: number
-  error_after?: number
-  usage?: 'none'
-  finish?: FinishReason
+/** What a request may set by these rules. */
+type ValuesOf<Rules extends Record<string, Rule>> = {
+  -readonly [key in keyof Rules]?: Rules[key] extends { values: readonly (infer Value)[] } ? Value : number
 }
+export type Directives = ValuesOf<typeof DIRECTIVES>
 
 /** A line that starts with `@sandbox`, with or without blanks before it; `@sandboxes` is an ordinary word. */
 const LINE = /^[ \t]*@sandbox(?=[ \t\r]|$)([\s\S]*)$/
@@ -63,18 +55,22 @@ type DirectiveSource = {
 
 /** The directives of the lines; a later value wins. Throws `upstream_invalid_request` with the known directives. */
 export function parseDirectives(lines: string[], { param, choices }: DirectiveSource): Directives {
-  const values = readDirectives(lines, { rules: DIRECTIVES, param })
-  const reject = (why: string) => rejectDirectives(why, { rules: DIRECTIVES, param })
-  if (values.retry_after !== undefined && values.status === undefined) reject('retry_after needs a status beside it.')
-  if (Number(values.tokens) * choices > MAX_TOKENS) reject(`tokens times n must not be over ${MAX_TOKENS}.`)
-  return values as Directives
+  const known = { rules: DIRECTIVES, param }
+  const values = readDirectives(lines, known)
+  if (Number(values.tokens) * choices > MAX_TOKENS) {
+    rejectDirectives(`tokens times n must not be over ${MAX_TOKENS}.`, known)
+  }
+  return values
 }
 
 /** The known keys, and the parameter of the request that holds the lines. */
-type DirectiveRules = { rules: Record<string, Rule>; param: string }
+type DirectiveRules<Rules extends Record<string, Rule> = Record<string, Rule>> = { rules: Rules; param: string }
 
 /** The last value of each key, checked by its rule. Throws `upstream_invalid_request`. */
-export function readDirectives(lines: string[], given: DirectiveRules): Record<string, number | string> {
+export function readDirectives<Rules extends Record<string, Rule>>(
+  lines: string[],
+  given: DirectiveRules<Rules>,
+): ValuesOf<Rules> {
   const values: Record<string, number | string> = {}
   for (const line of lines) {
     if (line === '') rejectDirectives('the line has no key=value.', given)
@@ -87,7 +83,11 @@ export function readDirectives(lines: string[], given: DirectiveRules): Record<s
       values[key] = readValue(key, word.slice(equals + 1), { rule, given })
     }
   }
-  return values
+  const beside = ['status', 'limit'].filter((key) => Object.hasOwn(given.rules, key))
+  if (values.retry_after !== undefined && beside.every((key) => values[key] === undefined)) {
+    rejectDirectives(`retry_after needs a ${beside.join(' or a ')} beside it.`, given)
+  }
+  return values as ValuesOf<Rules>
 }
 
 function readValue(
@@ -106,12 +106,9 @@ function readValue(
   return number
 }
 
-export function rejectDirectives(why: string, { rules, param }: DirectiveRules): never {
+function rejectDirectives(why: string, { rules, param }: DirectiveRules): never {
   const known = Object.entries(rules)
     .map(([key, rule]) => `${key}=${'values' in rule ? rule.values.join('|') : `${rule.minimum}..${rule.maximum}`}`)
     .join(', ')
-  throw new GatewayError('upstream_invalid_request', `@sandbox: ${why} Known are: ${known}.`, {
-    param,
-    upstream_status: 400,
-  })
+  throw invalidRequest(`@sandbox: ${why} Known are: ${known}.`, param)
 }

@@ -41,5 +41,5 @@ export function createImageRenderer({
   }
 }
 
-const base64Of = (bytes: Uint8Array): string =>
+export const base64Of = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')

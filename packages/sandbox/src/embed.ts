@@ -2,6 +2,7 @@
  * Computes the sandbox's embeddings by feature hashing: words, pairs of words and letter n-grams of a text are hashed to a
  * few positions of the vector, each with a sign. Texts with common features have similar vectors; other features cancel out.
  */
+import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { isStopWord, splitWords, stem } from './terms.ts'
 import { splitTokens } from './tokens.ts'
 
@@ -13,6 +14,9 @@ const WEIGHTS = { word: 1, stop_word: 0.1, pair: 0.5, letters: 0.8 }
 const NGRAM_LENGTHS = [3, 4]
 /** The positions of each feature: with one position, two features with the same hash would be indistinguishable. */
 const BUCKETS = 3
+
+export const embed = (input: EmbeddingInput, dimensions: number): number[] =>
+  typeof input === 'string' ? embedText(input, dimensions) : embedTokens(input, dimensions)
 
 /** A unit vector. A text without any feature gets a vector of its own. */
 export function embedText(text: string, dimensions: number): number[] {

@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../../src/kit/clock.ts'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
-import { embedText, embedTokens } from './embed.ts'
+import { embed } from './embed.ts'
 import type { EmbedAnswer } from './embed-worker.ts'
 
 type Embedder = {
@@ -62,11 +62,7 @@ export function createEmbedder({ clock }: { clock: Clock }): Embedder {
 
   return {
     async embed(inputs, dimensions, signal) {
-      if (lengthOf(inputs) <= MAX_DIRECT) {
-        return inputs.map((input) =>
-          typeof input === 'string' ? embedText(input, dimensions) : embedTokens(input, dimensions),
-        )
-      }
+      if (lengthOf(inputs) <= MAX_DIRECT) return inputs.map((input) => embed(input, dimensions))
       const embeddings: number[][] = []
       for (const piece of piecesOf(inputs)) {
         signal.throwIfAborted()

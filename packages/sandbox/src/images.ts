@@ -10,10 +10,11 @@ import type {
 } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import type { ImageOrder, ImageUsage } from '../../../src/spec/image-request.ts'
-import { createImageRenderer, type ImageRenderer } from './draw-images.ts'
+import { base64Of, createImageRenderer, type ImageRenderer } from './draw-images.ts'
 import { headerOf } from './image-header.ts'
+import { invalidRequest } from './invalid-request.ts'
 import type { ImagePlan } from './render/draw-image.ts'
-import { applyDirectives, parseTextDirectives } from './text-directives.ts'
+import { applyDirectives, withAcceptance } from './text-directives.ts'
 import { countTokens } from './tokens.ts'
 
 type SandboxImagesParts = { clock: Clock; errors: SimulatedErrors; media: MediaReader; renderer?: ImageRenderer }
@@ -39,7 +40,7 @@ export function createSandboxImages({
   async function planImages(call: ImageCall, signal: AbortSignal): Promise<ImagePlan[]> {
     signal.throwIfAborted()
     const { request } = call
-    const { text, sources, mask } = await rejectedAsNotAccepted(() => readInputs(call, signal), errors)
+    const { text, sources, mask } = await withAcceptance(() => readInputs(call, signal), errors)
     return Array.from({ length: request.n }, (_, index) => ({
       ...formatOf(request),
       seed: `${request.seed ?? ''}:${text}:${index}`,
@@ -51,8 +52,8 @@ export function createSandboxImages({
   }
 
   async function readInputs({ model, request }: ImageCall, signal: AbortSignal) {
-    const { rest, directives } = parseTextDirectives([request.prompt], 'prompt')
-    await applyDirectives(directives, { model, clock, errors, signal })
+    const simulated = { texts: [request.prompt], param: 'prompt', model, signal }
+    const { rest } = await applyDirectives(simulated, { clock, errors })
     const inputs = (request.images ?? []).map((value, at) => ({ value, param: at === 0 ? 'image' : `image[${at}]` }))
     if (request.mask !== undefined) inputs.push({ value: request.mask, param: 'mask' })
     const files: Uint8Array[] = []
@@ -105,18 +106,6 @@ export function createSandboxImages({
   }
 }
 
-/** A request that fails while it is read was not accepted. A requested status means what it means of any provider. */
-async function rejectedAsNotAccepted<T>(work: () => Promise<T>, errors: SimulatedErrors): Promise<T> {
-  try {
-    return await work()
-  } catch (thrown) {
-    if (!(thrown instanceof GatewayError)) throw thrown
-    const { upstream_status: status } = thrown.detail
-    const acceptance = status === undefined ? { accepted: 'no' as const } : errors.acceptance(status)
-    throw new GatewayError(thrown.code, thrown.message, { ...thrown.detail, ...acceptance })
-  }
-}
-
 /** The beginning of the prompt is enough: fitting thousands of words into an image would only take time. */
 function captionOf(text: string): string {
   if (text === '') return 'A variation'
@@ -139,10 +128,9 @@ const unreadable = (what: string, detail: { param: string; cause?: unknown }) =>
   )
 
 const tooLarge = (param: string) =>
-  new GatewayError(
-    'upstream_invalid_request',
+  invalidRequest(
     `"${param}" is too large: the sandbox draws over at most ${MAX_PIXELS} pixels, of all images and the mask together.`,
-    { param, upstream_status: 400 },
+    param,
   )
 
 function formatOf({ size = 'auto', output_format = 'png', output_compression, background }: ImageOrder) {
@@ -166,6 +154,3 @@ function usageOf(plans: ImagePlan[], { prompt }: ImageOrder): ImageUsage {
   const input_tokens_details = { text_tokens, image_tokens }
   return { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, input_tokens_details }
 }
-
-const base64Of = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')

@@ -19,7 +19,7 @@ export type Job<Operation> = {
   settled: Promise<void>
 }
 
-export type Jobs<Operation> = {
+type Jobs<Operation> = {
   /** The job of the operation; starts it if there is none. Undefined: too many jobs are waiting. */
   getOrStart(operation: Operation): Job<Operation> | undefined
   has(id: string): boolean
@@ -30,7 +30,7 @@ export type Jobs<Operation> = {
 /** What to render for an operation, in how many steps, and the name of its first file. */
 type Work = { plan: Plan; steps: number; name: string }
 
-type JobsParts<Operation> = {
+export type JobsParts<Operation> = {
   clock: Clock
   files: TemporaryFiles
   renderWorkers: RenderWorkers

@@ -5,7 +5,7 @@
 import type { ModerationProvider } from '../../../src/providers/provider.ts'
 import type { ModerationInput, ModerationPart, ModerationResult } from '../../../src/spec/moderation-request.ts'
 import { splitWords, stem } from './terms.ts'
-import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
+import { applyDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens, IMAGE_TOKENS } from './tokens.ts'
 
 type Category = { terms: string; images?: true }
@@ -42,12 +42,11 @@ const CATEGORY_OF = new Map(
   ),
 )
 
-export function createSandboxModerations({ clock, errors }: SimulationParts): ModerationProvider {
+export function createSandboxModerations(parts: SimulationParts): ModerationProvider {
   return {
     async moderate({ model, inputs }, signal) {
-      signal.throwIfAborted()
-      const { rest, directives } = parseTextDirectives(inputs.map(textOf), 'input')
-      await applyDirectives(directives, { model, clock, errors, signal })
+      const texts = inputs.map(textOf)
+      const { rest, hasUsage } = await applyDirectives({ texts, param: 'input', model, signal }, parts)
       const results: ModerationResult[] = []
       let prompt_tokens = 0
       let since = 0
@@ -61,7 +60,7 @@ export function createSandboxModerations({ clock, errors }: SimulationParts): Mo
         await new Promise((resolve) => setImmediate(resolve))
         signal.throwIfAborted()
       }
-      return { results, ...(directives.usage === 'none' ? {} : { prompt_tokens }) }
+      return { results, ...(hasUsage ? { prompt_tokens } : {}) }
     },
   }
 }

@@ -43,7 +43,7 @@ describe('directives of an order', () => {
   }
 
   test('fail accepts every fail_code', () => {
-    expect(ORDER_DIRECTIVES.fail.values).toEqual(Object.keys(FAIL_CODES))
+    expect<string[]>(ORDER_DIRECTIVES.fail.values).toEqual(Object.keys(FAIL_CODES))
   })
 
   test.each(['tokens=5', 'cut_after=1', 'nonsense=1', 'quick', '', 'constructor=1'])(

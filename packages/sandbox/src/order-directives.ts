@@ -1,14 +1,7 @@
 /** The directives of an order (a video or a 3D model): how the order and its task should behave, and how they are stored. */
 import Type from 'typebox'
 import { FAIL_CODES, FailCode } from '../../../src/spec/task.ts'
-import {
-  extractDirectiveLines,
-  MAX_MILLISECONDS,
-  MAX_RETRY_SECONDS,
-  type Rule,
-  readDirectives,
-  rejectDirectives,
-} from './directives.ts'
+import { extractDirectiveLines, MAX_MILLISECONDS, MAX_RETRY_SECONDS, type Rule, readDirectives } from './directives.ts'
 
 const MAX_POLLS = 10_000
 const YES = { values: ['1'] } as const
@@ -19,7 +12,7 @@ export const ORDER_DIRECTIVES = {
   lose: YES,
   limit: { minimum: 0, maximum: MAX_POLLS },
   garbage: { minimum: 0, maximum: MAX_POLLS },
-  fail: { values: Object.keys(FAIL_CODES) },
+  fail: { values: Object.keys(FAIL_CODES) as FailCode[] },
   no_output: YES,
   hang: YES,
   queue_ms: { minimum: 0, maximum: MAX_MILLISECONDS },
@@ -27,22 +20,14 @@ export const ORDER_DIRECTIVES = {
   quick: YES,
 } as const satisfies Record<string, Rule>
 
-const KNOWN = { rules: ORDER_DIRECTIVES, param: 'prompt' }
-
-type OrderDirectives = OrderBehavior & { status?: number; lose?: '1' }
-
 /** The prompt without its directive lines, and the directives. Throws `upstream_invalid_request`. */
-export function parseOrderPrompt(prompt: string): { text: string; directives: OrderDirectives } {
-  const { rest, lines } = extractDirectiveLines(prompt)
-  const directives: OrderDirectives = readDirectives(lines, KNOWN)
-  if (directives.retry_after !== undefined && directives.status === undefined && directives.limit === undefined) {
-    rejectDirectives('retry_after needs a status or a limit beside it.', KNOWN)
-  }
-  return { text: rest, directives }
+export function parseOrderPrompt(prompt: string) {
+  const { rest: text, lines } = extractDirectiveLines(prompt)
+  return { text, directives: readDirectives(lines, { rules: ORDER_DIRECTIVES, param: 'prompt' }) }
 }
 
 /** What is stored with an accepted order. */
-export const OrderBehavior = Type.Object({
+const OrderBehavior = Type.Object({
   retry_after: Type.Optional(Type.Integer()),
   limit: Type.Optional(Type.Integer()),
   garbage: Type.Optional(Type.Integer()),
@@ -53,26 +38,21 @@ export const OrderBehavior = Type.Object({
   render_ms: Type.Optional(Type.Integer()),
   quick: Type.Optional(Type.Literal('1')),
 })
-export type OrderBehavior = Type.Static<typeof OrderBehavior>
 
-/** What the stored operations of all orders have in common. */
-export type StoredOrder = {
-  id: string
+/** What the stored operations of all orders have in common: all that another process needs to render the same again. */
+export const STORED_ORDER = {
+  id: Type.String(),
+  /** The part of the prompt that is shown. */
+  text: Type.String(),
+  seed: Type.String(),
   /** Unix milliseconds; `queue_ms` and `render_ms` count from here. */
-  ordered_ms: number
+  ordered_ms: Type.Integer(),
   /** Stored with the task: this name must not change. */
-  course: OrderBehavior
+  course: OrderBehavior,
   /** Whose order it is; absent for older ones. */
-  owner?: string
+  owner: Type.Optional(Type.String()),
 }
-
-/** An operation, and the directives that apply before it is accepted. */
-export type ParsedOrder<Operation> = {
-  operation: Operation
-  status: number | undefined
-  retry_after: number | undefined
-  lose: boolean
-}
+export type StoredOrder = Type.Static<Type.TObject<typeof STORED_ORDER>>
 
 /** Whether to render as little as possible: an order that is going to fail needs no large picture. */
 export const isQuick = ({ course }: StoredOrder): boolean => Boolean(course.quick || course.fail || course.no_output)

@@ -1,26 +1,40 @@
 /** Orders of videos and 3D models: another process renders each of them, and they fail when a directive requests it. */
 import { dirname, join } from 'node:path'
-import { type Clock, pause, systemClock } from '../../../src/kit/clock.ts'
+import type Type from 'typebox'
+import { checker } from '../../../src/kit/checker.ts'
+import { pause, systemClock } from '../../../src/kit/clock.ts'
+import { sha256 } from '../../../src/kit/secret.ts'
 import type { OrderCall, OrderProvider, SimulatedErrors, TaskProgress } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
 import type { Json } from '../../../src/spec/task.ts'
-import type { Job, Jobs } from './jobs.ts'
-import { isQuick, type ParsedOrder, type StoredOrder } from './order-directives.ts'
-import { streamFile } from './temporary-files.ts'
+import { invalidRequest } from './invalid-request.ts'
+import { createJobs, type Job, type JobsParts } from './jobs.ts'
+import { isQuick, parseOrderPrompt, type StoredOrder } from './order-directives.ts'
+import { createTemporaryFiles, streamFile, type TemporaryFiles } from './temporary-files.ts'
+import { type SimulationParts, withAcceptance } from './text-directives.ts'
 
 /** A file of a finished order, in the same directory as the first one. */
 type OutputFile = { name: string; content_type: string }
 
-type SandboxOrdersParts<Order, Operation> = {
-  clock: Clock
-  errors: SimulatedErrors
-  /** What the messages call the product: `video`. */
+export type SandboxOrdersParts = SimulationParts &
+  Pick<JobsParts<never>, 'renderWorkers' | 'max_waiting'> & {
+    /** Default: a new directory among the temporary files of the machine. */
+    files?: TemporaryFiles
+  }
+
+/** What the orders of one product have of their own. */
+type Product<Order, Operation extends StoredOrder> = Pick<JobsParts<Operation>, 'workOf'> & {
+  /** What the messages call it: `video`. */
   thing: string
-  jobs: Jobs<Operation>
+  /** Ids of operations begin with it. */
+  prefix: string
+  /** Of the stored operations: `STORED_ORDER`, and what `parse` returns. */
+  schema: Type.TSchema
+  /** The longest text that is legible on it. */
+  max_text: number
+  unsupported: readonly (keyof Order & string)[]
   /** Throws `upstream_invalid_request` with the field at fault. */
-  parseOrder(call: OrderCall<Order>): ParsedOrder<Operation>
-  /** Throws `bad_upstream_response` for an operation that the sandbox did not create. */
-  parseOperation(value: unknown): Operation
+  parse(call: OrderCall<Order>): Omit<Operation, keyof StoredOrder>
   filesOf(operation: Operation): OutputFile[]
 }
 
@@ -29,18 +43,47 @@ const MAX_WAIT_MILLISECONDS = 20_000
 /** A waiting order starts when another one ends, which takes seconds. */
 const RETRY_SECONDS = 5
 
-export function createSandboxOrders<Order, Operation extends StoredOrder>(
-  parts: SandboxOrdersParts<Order, Operation>,
-): OrderProvider<Order> {
-  const { clock, errors, thing, jobs, parseOperation } = parts
+export function createSandboxOrders<
+  Order extends { prompt?: string | undefined; seed?: number | undefined },
+  Operation extends StoredOrder,
+>(parts: SandboxOrdersParts, product: Product<Order, Operation>): OrderProvider<Order> & { close(): Promise<void> } {
+  const { clock, errors, files = createTemporaryFiles() } = parts
+  const { thing } = product
+  const jobs = createJobs({ ...parts, files, workOf: product.workOf })
+  const stored = checker(product.schema)
 
-  function submit(call: OrderCall<Order>): Operation {
-    const read = rejectedAsNotAccepted(() => parts.parseOrder(call))
-    throwRequestedStatus(read, call.model, errors)
-    const isNew = !jobs.has(read.operation.id)
-    const job = jobs.getOrStart(read.operation)
+  /** Throws `bad_upstream_response` for an operation that the sandbox did not create. */
+  function parseOperation(value: unknown): Operation {
+    if (stored.Check(value)) return value as Operation
+    throw new GatewayError('bad_upstream_response', 'The sandbox does not know this operation.')
+  }
+
+  async function parseOrder(call: OrderCall<Order>) {
+    const { request, model, idempotency_key, owner } = call
+    for (const field of product.unsupported) {
+      if (request[field] !== undefined) reject(field, `the sandbox does not support "${field}"`)
+    }
+    const { text, directives } = parseOrderPrompt(request.prompt ?? '')
+    const { status, lose, ...course } = directives
+    const order: StoredOrder = {
+      id: `${product.prefix}_${sha256(idempotency_key).slice(0, 32)}`,
+      text: text.slice(0, product.max_text),
+      seed: sha256(JSON.stringify([model, text, request.seed ?? null])),
+      ordered_ms: clock.now(),
+      course,
+      ...(owner === undefined ? {} : { owner }),
+    }
+    const operation = { ...order, ...product.parse(call) } as Operation
+    if (status !== undefined) throwStatus(status, { retry_after: course.retry_after, model, errors })
+    return { operation, lose }
+  }
+
+  async function submit(call: OrderCall<Order>): Promise<Operation> {
+    const { operation, lose } = await withAcceptance(() => parseOrder(call), errors)
+    const isNew = !jobs.has(operation.id)
+    const job = jobs.getOrStart(operation)
     if (!job) throw overloaded(thing)
-    if (isNew && read.lose) {
+    if (isNew && lose) {
       throw new GatewayError('upstream_cut', 'The connection was lost after the order, as "@sandbox lose" requested.')
     }
     return job.operation
@@ -60,7 +103,7 @@ export function createSandboxOrders<Order, Operation extends StoredOrder>(
     if (share < 1)
       return { status: 'IN_PROGRESS', progress: percent(Math.min(share, isQuick(operation) ? 1 : job.share)) }
     if (isQuick(operation)) await waitUntilSettled(job.settled, signal)
-    return outcomeOf(job, parts)
+    return outcomeOf(job, product)
   }
 
   /** The clock may have been set back. */
@@ -85,10 +128,11 @@ export function createSandboxOrders<Order, Operation extends StoredOrder>(
   }
 
   return {
+    close: jobs.close,
     resubmit: 'safe',
     async start(call, signal) {
       signal.throwIfAborted()
-      return { operation: submit(call) as unknown as Json }
+      return { operation: (await submit(call)) as unknown as Json }
     },
     async status(operation, signal) {
       signal.throwIfAborted()
@@ -110,11 +154,9 @@ const CANCELED: TaskProgress = { status: 'FAILURE', fail_code: 'canceled', fail_
 /** 100 is reserved for finished orders. */
 const percent = (share: number) => Math.min(99, Math.floor(share * 100))
 
-type OutcomeParts<Operation> = { thing: string; filesOf(operation: Operation): OutputFile[] }
-
 function outcomeOf<Operation extends StoredOrder>(
   job: Job<Operation>,
-  { thing, filesOf }: OutcomeParts<Operation>,
+  { thing, filesOf }: Pick<Product<never, Operation>, 'thing' | 'filesOf'>,
 ): TaskProgress {
   const { fail, no_output } = job.operation.course
   if (job.state === 'waiting') return { status: 'QUEUED', progress: 0 }
@@ -156,15 +198,11 @@ function simulatePollErrors({ polls, operation }: Job<StoredOrder>): void {
   }
 }
 
-function throwRequestedStatus(
-  { status, retry_after }: ParsedOrder<unknown>,
-  model: string,
-  errors: SimulatedErrors,
-): void {
-  if (status === undefined) return
-  const requested = 'The simulated provider rejected the order, as "@sandbox status" requested.'
-  const { code, message, detail } = errors.fromResponse({ model, status, retry_after, message: requested })
-  throw new GatewayError(code, message, { ...detail, ...errors.acceptance(status) })
+type RequestedStatus = { retry_after: number | undefined; model: string; errors: SimulatedErrors }
+
+function throwStatus(status: number, { errors, ...rest }: RequestedStatus): never {
+  const message = 'The simulated provider rejected the order, as "@sandbox status" requested.'
+  throw errors.fromResponse({ ...rest, status, message })
 }
 
 function overloaded(thing: string): GatewayError {
@@ -172,14 +210,12 @@ function overloaded(thing: string): GatewayError {
   return new GatewayError('server_is_overloaded', `The sandbox has too many ${thing}s waiting.`, detail)
 }
 
-/** An order that is rejected while it is read was certainly not accepted. */
-function rejectedAsNotAccepted<T>(read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    throw error instanceof GatewayError ? asNotAccepted(error) : error
-  }
+export function reject(param: string, why: string): never {
+  throw invalidRequest(`The simulated provider rejected the order: ${why}.`, param)
 }
 
-const asNotAccepted = (error: GatewayError): GatewayError =>
-  new GatewayError(error.code, error.message, { ...error.detail, accepted: 'no' })
+/** The one of the values that was requested. */
+export function oneOf<T extends string | number>(allowed: readonly T[], requested: string | number, param: string): T {
+  const found = allowed.find((value) => value === requested)
+  return found ?? reject(param, `${param} must be ${allowed.join(' or ')}`)
+}

@@ -1,7 +1,7 @@
 /** The sandbox as a rerank provider: the BM25 score of each document, as a fraction of the best possible score. */
 import type { RerankProvider } from '../../../src/providers/provider.ts'
 import { inverseDocumentFrequency, isStopWord, MAX_SATURATION, saturation, splitWords, stem } from './terms.ts'
-import { applyDirectives, parseTextDirectives, type SimulationParts } from './text-directives.ts'
+import { applyDirectives, type SimulationParts } from './text-directives.ts'
 import { countTokens, splitTokens } from './tokens.ts'
 
 /** Of a longer document, only the beginning counts, as with real rerankers. */
@@ -15,12 +15,10 @@ const UNIT_DOCUMENTS = 100
 /** The frequency of each stem in a text. */
 type Weights = Map<string, number>
 
-export function createSandboxRerank({ clock, errors }: SimulationParts): RerankProvider {
+export function createSandboxRerank(parts: SimulationParts): RerankProvider {
   return {
     async rerank({ model, query, documents, max_tokens_per_doc, top_n }, signal) {
-      signal.throwIfAborted()
-      const { rest, directives } = parseTextDirectives([query], 'query')
-      await applyDirectives(directives, { model, clock, errors, signal })
+      const { rest, hasUsage } = await applyDirectives({ texts: [query], param: 'query', model, signal }, parts)
       const [question = ''] = rest
       const maxTokens = Math.min(MAX_DOCUMENT_TOKENS, max_tokens_per_doc ?? MAX_DOCUMENT_TOKENS)
       const weights: Weights[] = []
@@ -42,13 +40,8 @@ export function createSandboxRerank({ clock, errors }: SimulationParts): RerankP
         .map((relevance_score, index) => ({ index, relevance_score }))
         .sort((one, other) => other.relevance_score - one.relevance_score || one.index - other.index)
         .slice(0, top_n)
-      const isUsageReported = directives.usage !== 'none'
-      const prompt_tokens = countTokens(query) + tokens
-      return {
-        results,
-        search_units: Math.ceil(documents.length / UNIT_DOCUMENTS),
-        ...(isUsageReported ? { prompt_tokens } : {}),
-      }
+      const search_units = Math.ceil(documents.length / UNIT_DOCUMENTS)
+      return { results, search_units, ...(hasUsage ? { prompt_tokens: countTokens(query) + tokens } : {}) }
     },
   }
 }

@@ -86,13 +86,14 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
 
   // Videos and 3D models share the workers: there are no more cores for both together than for one.
   const renderWorkers = createRenderWorkers({})
-  const { video, close: closeVideo } = createSandboxVideo({ clock, errors, renderWorkers })
-  const { threeD, close: closeThreeD } = createSandboxThreeD({ clock, errors, renderWorkers })
-  const embeddings = createSandboxEmbeddings({ clock, errors })
+  const parts = { clock, errors, renderWorkers }
+  const video = createSandboxVideo(parts)
+  const threeD = createSandboxThreeD(parts)
+  const embeddings = createSandboxEmbeddings(parts)
   const images = media && createSandboxImages({ clock, errors, media })
   const close = async () => {
     embeddings.close()
-    await Promise.all([closeVideo(), closeThreeD(), images?.close()])
+    await Promise.all([video.close(), threeD.close(), images?.close()])
   }
 
   return {
@@ -101,11 +102,11 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
     video,
     threeD,
     embeddings,
-    rerank: createSandboxRerank({ clock, errors }),
-    moderations: createSandboxModerations({ clock, errors }),
-    speech: createSandboxSpeech({ clock, errors }),
-    transcription: createSandboxTranscription({ clock, errors }),
-    realtime: createSandboxRealtime({ clock }),
+    rerank: createSandboxRerank(parts),
+    moderations: createSandboxModerations(parts),
+    speech: createSandboxSpeech(parts),
+    transcription: createSandboxTranscription(parts),
+    realtime: createSandboxRealtime(parts),
     ...(images ? { images } : {}),
     close,
     chat: {

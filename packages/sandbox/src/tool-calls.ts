@@ -1,7 +1,8 @@
 /** Decides which tools the sandbox calls, and generates their arguments. */
 import { isRecord } from '../../../src/kit/json.ts'
 import type { ChatRequest } from '../../../src/providers/provider.ts'
-import { GatewayError } from '../../../src/spec/error.ts'
+import type { GatewayError } from '../../../src/spec/error.ts'
+import { invalidRequest } from './invalid-request.ts'
 import { sampleFromSchema } from './json-schema-sample.ts'
 import type { Hints } from './json-schema-scalars.ts'
 import { hintsOf, type Prompt } from './prompt.ts'
@@ -14,19 +15,7 @@ type Tool = { name: string; description: string; parameters: unknown; param: str
 type Choice = { mode: 'none' | 'auto' | 'required'; tools: Tool[]; isNamed: boolean }
 
 /** Words in the names of many tools, which therefore identify none of them. */
-const COMMON_NAME_PARTS = new Set([
-  'get',
-  'set',
-  'fetch',
-  'run',
-  'make',
-  'call',
-  'use',
-  'tool',
-  'function',
-  'current',
-  'do',
-])
+const COMMON_NAME_PARTS = new Set('get set fetch run make call use tool function current do'.split(' '))
 
 /** Empty when the answer is text. Throws `upstream_invalid_request` for requests that no provider can serve. */
 export function planToolCalls(
@@ -78,7 +67,7 @@ function readChoice(request: ChatRequest): Choice {
 }
 
 function reject(why: string): never {
-  throw new GatewayError('upstream_invalid_request', `${why}.`, { param: 'tool_choice', upstream_status: 400 })
+  throw invalidRequest(`${why}.`, 'tool_choice')
 }
 
 /** The tools that a question mentions by name, in its order; else the one whose description fits best. */
@@ -121,9 +110,5 @@ function argumentsFor(tool: Tool, random: Random, hints: Hints): string {
   return JSON.stringify(sample.value)
 }
 
-export function schemaError(problem: string, param: string): GatewayError {
-  return new GatewayError('upstream_invalid_request', `The sandbox cannot answer by this schema: ${problem}.`, {
-    param,
-    upstream_status: 400,
-  })
-}
+export const schemaError = (problem: string, param: string): GatewayError =>
+  invalidRequest(`The sandbox cannot answer by this schema: ${problem}.`, param)
