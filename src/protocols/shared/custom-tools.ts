@@ -42,6 +42,15 @@ export const functionTool = ({ name, description, parameters, strict }: Describe
   },
 })
 
+/** The same of a tool that only its own provider understands completely. */
+export const looseTool = (name: unknown, description: unknown, parameters: unknown): Tool =>
+  functionTool({
+    name: String(name ?? ''),
+    description: typeof description === 'string' ? description : undefined,
+    parameters: isRecord(parameters) ? parameters : undefined,
+    strict: undefined,
+  })
+
 /** An earlier call of a custom tool. */
 export const customCall = (id: string, { name, input }: { name: string; input: string }): HistoryCall => ({
   id,

@@ -3,6 +3,7 @@ import { foundText } from '../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { invalidValue } from '../../spec/error.ts'
 import type { ChatRequest } from './canonical.ts'
+import { refusedField } from './request-error.ts'
 
 /** The name of an allowed tool, which has the form of an entry of `tools`, or only a name. */
 export const nameOfAllowed = (tool: JsonRecord): unknown => (isRecord(tool.function) ? tool.function.name : tool.name)
@@ -14,6 +15,10 @@ export function allowedFunctions({ tools = [], tool_choice: choice }: ChatReques
   const names = new Set(allowed.map(nameOfAllowed))
   return { functions: tools.filter((tool) => names.has(tool.function.name)), choice: mode }
 }
+
+/** The error for a tool of a vendor, which other providers do not have. */
+export const foreignTool = (param: string, type: string, instead: string) =>
+  refusedField(param, `is "${type.slice(0, 60)}", a tool that only its own vendor supports; ${instead}`)
 
 /**
  * Throws where a choice names no tool of the request: providers answer that each in its own way. `list`: the field with the

@@ -69,6 +69,17 @@ export function argumentsText(value: unknown): string {
   return value === undefined || value === null ? '' : JSON.stringify(value)
 }
 
+/** Whether the arguments of a call, which arrive in pieces, are a complete object. */
+export function isWholeObject(text: string): boolean {
+  if (!text.trimEnd().endsWith('}')) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const NO_DETAILS: JsonRecord = {}
 
 /** The reported usage; undefined if there is none (all zeros mean none: no prompt is empty). */

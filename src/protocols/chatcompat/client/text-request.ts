@@ -6,7 +6,7 @@ import type { JsonRecord } from '../../../kit/json.ts'
 import { GatewayError, invalidValue } from '../../../spec/error.ts'
 import { TextCompletionRequest } from '../../../spec/text-completion.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import { errorTranslator, presentMembers, refusalOf } from '../../shared/request-error.ts'
+import { errorTranslator, presentMembers, refusalOf, refusedField, withParam } from '../../shared/request-error.ts'
 import { parseChatRequest } from './request.ts'
 
 /** The fields that chat completions do not have, or have with another meaning. */
@@ -81,9 +81,8 @@ function assertConsistent({ n, best_of, echo, logprobs, stream }: Consistent): v
     throw invalidValue('best_of', message)
   }
   if (!echo || logprobs === undefined) return
-  const message =
-    '"logprobs" is not supported with "echo": chat models return no log probabilities of the prompt. Leave one out.'
-  throw new GatewayError('unsupported_parameter', message, { param: 'logprobs' })
+  const rule = 'is not supported with "echo": chat models return no log probabilities of the prompt. Leave one out'
+  throw refusedField('logprobs', rule)
 }
 
 /** Fields of chat completions that a text completion cannot fulfil. */
@@ -100,8 +99,7 @@ const REFUSED: Record<string, string> = {
 
 function assertSupported(given: JsonRecord): void {
   for (const [field, instead] of Object.entries(REFUSED)) {
-    if (given[field] === undefined) continue
-    throw new GatewayError('unsupported_parameter', `"${field}" is not supported here: ${instead}.`, { param: field })
+    if (given[field] !== undefined) throw refusedField(field, `is not supported here: ${instead}`)
   }
   const { prompt } = given
   const [first] = Array.isArray(prompt) ? prompt : []
@@ -122,9 +120,5 @@ const translate = errorTranslator({
 export function errorForClient(error: GatewayError, request: ChatRequest, at?: number): GatewayError {
   const translated = translate(error, request)
   if (at === undefined || translated.detail.param !== 'prompt') return translated
-  const param = `prompt[${at}]`
-  return new GatewayError(translated.code, translated.message.replaceAll('"prompt"', `"${param}"`), {
-    ...translated.detail,
-    param,
-  })
+  return withParam(translated, 'prompt', `prompt[${at}]`)
 }

@@ -1,6 +1,7 @@
 /** Converts the fields of a contentgen request other than contents and tools. */
-import { GatewayError } from '../../../spec/error.ts'
+import { invalidValue } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import { isStrict, jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, GenerationConfig, JsonObject } from './schema.ts'
 
@@ -72,8 +73,7 @@ function assertSupported(clientRequest: JsonObject): void {
     const [name = '', member] = path.split('.')
     const holder = clientRequest[name]
     const value = member === undefined ? holder : (holder as JsonObject | undefined)?.[member]
-    if (value !== undefined && value !== '')
-      throw refused('unsupported_parameter', path, `is not supported: ${instead}`)
+    if (value !== undefined && value !== '') throw refusedField(path, `is not supported: ${instead}`)
   }
 }
 
@@ -95,31 +95,28 @@ function thinkingOf(clientRequest: GenerationConfig['thinkingConfig']): Partial<
 const modalitiesOf = (clientRequest: string[]): string[] =>
   clientRequest.flatMap((one, index) => {
     const at = `generationConfig.responseModalities[${index}]`
-    return enumValue(one, { known: MODALITIES, at, code: 'unsupported_parameter' }) ?? []
+    return enumValue(one, { known: MODALITIES, at, isUnsupported: true }) ?? []
   })
 
-type EnumValues<T extends string> = { known: readonly T[]; at: string; code?: 'unsupported_parameter' }
+type EnumValues<T extends string> = { known: readonly T[]; at: string; isUnsupported?: true }
 
 /** A value of an enum, in lower case; undefined if it is unspecified. */
 function enumValue<T extends string>(
   value: string | undefined,
-  { known, at, code }: EnumValues<T>,
+  { known, at, isUnsupported }: EnumValues<T>,
 ): Lowercase<T> | undefined {
   if (value === undefined || UNSPECIFIED.includes(value)) return undefined
   const found = known.find((one) => one === value.toUpperCase())
   if (found !== undefined) return found.toLowerCase() as Lowercase<T>
-  throw refused(
-    code ?? 'invalid_value',
-    at,
-    `must be one of ${known.join(', ')}, not ${JSON.stringify(value.slice(0, 60))}`,
-  )
+  const rule = `must be one of ${known.join(', ')}, not ${JSON.stringify(value.slice(0, 60))}`
+  throw isUnsupported ? refusedField(at, rule) : invalid(at, rule)
 }
 
 function formatOf(config: GenerationConfig): ChatRequest['response_format'] {
   const { responseMimeType: type = '', responseSchema, responseJsonSchema } = config
   const at = 'generationConfig.responseMimeType'
   const rule = `must be "application/json", "text/x.enum" or "text/plain", not ${JSON.stringify(type.slice(0, 60))}`
-  if (!['', 'application/json', 'text/x.enum', 'text/plain'].includes(type)) throw refused('invalid_value', at, rule)
+  if (!['', 'application/json', 'text/x.enum', 'text/plain'].includes(type)) throw invalid(at, rule)
   const schema = responseJsonSchema ?? (responseSchema && (jsonSchemaOf(responseSchema) as JsonObject))
   if (type === 'text/x.enum') return enumFormat(schema)
   if (schema !== undefined && type !== 'text/plain') {
@@ -132,8 +129,7 @@ function formatOf(config: GenerationConfig): ChatRequest['response_format'] {
 /** One value of an enum. Providers support only objects as a whole response, so the value is a member of one. */
 function enumFormat(schema: JsonObject | undefined): ChatRequest['response_format'] {
   if (!Array.isArray(schema?.enum) || schema.enum.length === 0) {
-    const param = 'generationConfig.responseSchema'
-    throw refused('invalid_value', param, 'must have "enum" for the "responseMimeType" "text/x.enum"')
+    throw invalid('generationConfig.responseSchema', 'must have "enum" for the "responseMimeType" "text/x.enum"')
   }
   const { enum: values, description } = schema
   const value = { type: 'string', enum: values, ...(description === undefined ? {} : { description }) }
@@ -166,5 +162,4 @@ function ownOf(clientRequest: JsonObject): JsonObject {
   return own
 }
 
-const refused = (code: 'unsupported_parameter' | 'invalid_value', param: string, rule: string) =>
-  new GatewayError(code, `"${param}" ${rule}.`, { param })
+const invalid = (param: string, rule: string) => invalidValue(param, `"${param}" ${rule}.`)

@@ -7,6 +7,7 @@ import { isRecord, type JsonRecord, takeRawInteger } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
+import { looseTool } from '../../shared/custom-tools.ts'
 import { namesAnotherModel } from '../../shared/passthrough/named-models.ts'
 import { places, refusalOf } from '../../shared/request-error.ts'
 import { isVendorAddress } from '../upstream/parts.ts'
@@ -71,15 +72,10 @@ function toolsIn(tool: JsonRecord): NonNullable<ChatRequest['tools']> {
   const { functionDeclarations: declared, ...own } = tool
   const functions = Array.isArray(declared) ? declared.filter(isRecord) : []
   return [
-    ...Object.keys(own).map((name) => ({ type: 'function' as const, function: { name } })),
-    ...functions.map(({ name, description, parameters, parametersJsonSchema: schema = parameters }) => ({
-      type: 'function' as const,
-      function: {
-        name: String(name ?? ''),
-        ...(typeof description === 'string' ? { description } : {}),
-        ...(isRecord(schema) ? { parameters: schema } : {}),
-      },
-    })),
+    ...Object.keys(own).map((name) => looseTool(name, undefined, undefined)),
+    ...functions.map(({ name, description, parameters, parametersJsonSchema: schema = parameters }) =>
+      looseTool(name, description, schema),
+    ),
   ]
 }
 

@@ -1,7 +1,7 @@
 /** Decodes one part of a content. */
 import { endingOf } from '../../../kit/file-ending.ts'
-import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
+import { refusedField } from '../../shared/request-error.ts'
 import type { Blob, FileData, Part } from './schema.ts'
 
 export const textPart = (text: string): ContentPart => ({ type: 'text', text })
@@ -58,12 +58,5 @@ const CUTS = ['startOffset', 'endOffset'] as const
 export function refuseCut({ videoMetadata }: Part, at: string): void {
   const cut = CUTS.find((name) => videoMetadata?.[name] !== undefined)
   if (cut === undefined) return
-  const param = `${at}.videoMetadata.${cut}`
-  throw new GatewayError(
-    'unsupported_parameter',
-    `"${param}" is supported only by its own vendor; send the part without it.`,
-    {
-      param,
-    },
-  )
+  throw refusedField(`${at}.videoMetadata.${cut}`, 'is supported only by its own vendor; send the part without it')
 }

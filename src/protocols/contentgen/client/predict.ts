@@ -4,7 +4,7 @@ import { checker } from '../../../kit/checker.ts'
 import { diagnose, foundText } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
-import { presentMembers, refusalOf, withParam } from '../../shared/request-error.ts'
+import { presentMembers, refusalOf, refusedField, withParam } from '../../shared/request-error.ts'
 import { standardBase64 } from './parts.ts'
 
 const Members = Type.Record(Type.String(), Type.Unknown())
@@ -39,9 +39,7 @@ export function fieldsIn(body: unknown, { fields, media, refused }: PredictForm)
   const { instances, parameters = {} } = given
   const values = { 'instances[0]': instances[0] ?? {}, parameters }
   for (const path of refused) {
-    if (valueAt(values, path) === undefined) continue
-    const message = `"${path}" is not supported: leave it out.`
-    throw new GatewayError('unsupported_parameter', message, { param: path })
+    if (valueAt(values, path) !== undefined) throw refusedField(path, 'is not supported: leave it out')
   }
   const request: JsonRecord = {}
   for (const [field, path] of Object.entries(fields)) {

@@ -1,9 +1,8 @@
 /** Decodes the tools and the tool configuration of a contentgen request. */
 import type { FunctionTool } from '../../../spec/chat-request.ts'
-import { GatewayError } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { functionTool } from '../../shared/custom-tools.ts'
-import { places } from '../../shared/request-error.ts'
+import { places, refusedField } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import type { ContentgenRequest, FunctionDeclaration, JsonObject, Tool } from './schema.ts'
@@ -20,7 +19,7 @@ export function toolsOf({ tools = [], toolConfig }: Pick<ContentgenRequest, 'too
   for (const [index, tool] of tools.entries()) {
     const at = `tools[${index}]`
     const foreign = Object.keys(tool).find((name) => name !== FUNCTIONS && !SEARCHES.includes(name))
-    if (foreign !== undefined) throw foreignTool(`${at}.${foreign}`)
+    if (foreign !== undefined) throw refusedField(`${at}.${foreign}`, ONLY_ITS_VENDOR)
     if (tool.googleSearch || tool.googleSearchRetrieval) clientRequest.web_search_options = searchOf(tool)
     for (const [place, declaration] of (tool.functionDeclarations ?? []).entries()) {
       const converted = functionOf(declaration)
@@ -43,13 +42,8 @@ function assertAllowedOffered(functions: FunctionTool[], config: ContentgenReque
   }
 }
 
-function foreignTool(param: string): GatewayError {
-  return new GatewayError(
-    'unsupported_parameter',
-    `"${param}" is a tool that only its own vendor supports; all providers support "${FUNCTIONS}" and "googleSearch".`,
-    { param },
-  )
-}
+/** The rule that a tool of the vendor breaks. */
+const ONLY_ITS_VENDOR = `is a tool that only its own vendor supports; all providers support "${FUNCTIONS}" and "googleSearch"`
 
 function functionOf({ name, description, parameters, parametersJsonSchema }: FunctionDeclaration): FunctionTool {
   const schema = parametersJsonSchema ?? (parameters && (jsonSchemaOf(parameters) as JsonObject))

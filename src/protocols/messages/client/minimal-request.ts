@@ -6,6 +6,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
+import { looseTool } from '../../shared/custom-tools.ts'
 import { addsModel, namesAnotherModel } from '../../shared/passthrough/named-models.ts'
 import { refusalOf } from '../../shared/request-error.ts'
 import { MessagesRequest } from './schema.ts'
@@ -55,14 +56,9 @@ export function minimalRequestOf(body: unknown): ChatRequest {
   for (const field of ['stream', 'temperature', 'top_p', 'top_k'] as const) {
     if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
   }
-  const tools = (clientRequest.tools ?? []).map(({ name, description, input_schema, type }) => ({
-    type: 'function' as const,
-    function: {
-      name: String(name ?? type ?? ''),
-      ...(typeof description === 'string' ? { description } : {}),
-      ...(isRecord(input_schema) ? { parameters: input_schema } : {}),
-    },
-  }))
+  const tools = (clientRequest.tools ?? []).map(({ name, description, input_schema, type }) =>
+    looseTool(name ?? type, description, input_schema),
+  )
   if (tools.length > 0) request.tools = tools
   return request
 }

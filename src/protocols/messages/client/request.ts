@@ -7,7 +7,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import { type ContentPart, contentOf } from '../../../spec/message.ts'
 import type { ChatRequest, Message, Reasoning } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { assertObject, places, refusalOf } from '../../shared/request-error.ts'
+import { assertObject, places, refusalOf, refusedField } from '../../shared/request-error.ts'
 import { type AssistantBlock, type ClientMessage, CountRequest, MessagesRequest, type UserBlock } from './schema.ts'
 import { decodeSignature } from './signature.ts'
 import { toolsOf } from './tools.ts'
@@ -84,9 +84,7 @@ const REFUSED: { field: 'mcp_servers' | 'inference_geo' | 'container'; isUsed(va
 function assertSupported(clientRequest: MessagesRequest): void {
   for (const { field, isUsed } of REFUSED) {
     if (clientRequest[field] === undefined || !isUsed(clientRequest[field])) continue
-    throw new GatewayError('unsupported_parameter', `"${field}" is supported only by its own vendor; leave it out.`, {
-      param: field,
-    })
+    throw refusedField(field, 'is supported only by its own vendor; leave it out')
   }
   if (clientRequest.thread === undefined) return
   // The vendor's client libraries recognise this code and retry with the whole conversation instead of a thread.
@@ -211,14 +209,11 @@ function documentParts(block: Block<'document'>, at: string): ContentPart[] {
 
 const text = (value: string): ContentPart => ({ type: 'text', text: value })
 
-function fileRefused(at: string): GatewayError {
-  const param = `${at}.source.type`
-  return new GatewayError(
-    'unsupported_parameter',
-    `"${param}" must be "base64" or "url", not "file": a stored file is known to one provider only.`,
-    { param },
+const fileRefused = (at: string) =>
+  refusedField(
+    `${at}.source.type`,
+    'must be "base64" or "url", not "file": a stored file is known to one provider only',
   )
-}
 
 /**
  * An earlier response. A canonical message holds reasoning, then text, then calls. So reasoning after text starts a

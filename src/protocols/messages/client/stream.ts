@@ -5,6 +5,7 @@
 import { randomAlphanumerics } from '../../../kit/secret.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 import type { Delta, Reasoning, ToolCall } from '../../shared/canonical.ts'
+import { isWholeObject } from '../../shared/upstream.ts'
 import { encodeSignature } from './signature.ts'
 
 type Item =
@@ -192,16 +193,7 @@ function startOf(item: Item): object {
 }
 
 /** Only a call can be split by what follows it. It is complete when its arguments are. */
-function isComplete(item: Item): boolean {
-  if (item.kind !== 'tool') return true
-  if (!item.arguments.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(item.arguments)
-    return true
-  } catch {
-    return false
-  }
-}
+const isComplete = (item: Item): boolean => item.kind !== 'tool' || isWholeObject(item.arguments)
 
 /** A citation in the format of the client libraries. `cited_text` is the text that it supports. */
 export function citationOf({ url_citation: { url, title, start_index, end_index } }: Annotation, fullText: string) {

@@ -1,8 +1,8 @@
 /** Decodes the tools and the tool choice of a Messages request. */
-import { GatewayError, missingField } from '../../../spec/error.ts'
+import { missingField } from '../../../spec/error.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { functionTool } from '../../shared/custom-tools.ts'
-import { assertOffered } from '../../shared/tool-choice.ts'
+import { assertOffered, foreignTool } from '../../shared/tool-choice.ts'
 import type { ClientTool, MessagesRequest } from './schema.ts'
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'web_search_options'>
@@ -30,12 +30,7 @@ export function toolsOf({ tools = [], tool_choice }: Pick<MessagesRequest, 'tool
 
 function functionOf(tool: ClientTool, at: string): NonNullable<ChatRequest['tools']>[number] {
   if (tool.type !== undefined && tool.type !== 'custom') {
-    const param = `${at}.type`
-    throw new GatewayError(
-      'unsupported_parameter',
-      `"${param}" is "${tool.type.slice(0, 60)}", a tool that only its own vendor supports; send it as a "custom" tool with an input_schema.`,
-      { param },
-    )
+    throw foreignTool(`${at}.type`, tool.type, 'send it as a "custom" tool with an input_schema')
   }
   const { name, description, input_schema, strict } = tool
   if (name === undefined) throw missingField(`${at}.name`)

@@ -1,6 +1,7 @@
 /** Encodes tool calls of a streamed response. Several may be open at once; each is named by its place in the output. */
 import { parseExactJson } from '../../../kit/json.ts'
 import { freeText } from '../../shared/custom-tools.ts'
+import { isWholeObject } from '../../shared/upstream.ts'
 import type { CallItem, CustomCallItem, ItemEvents, Open, Status, ToolSearchItem } from './items.ts'
 import { isMcpItem, type McpItem, type McpItems } from './mcp-items.ts'
 import type { ToolIdentity, ToolNames } from './tool-names.ts'
@@ -77,12 +78,12 @@ export function createCallStream(itemEvents: ItemEvents, names: ToolNames, mcp: 
     /** Closed as soon as the arguments are complete, so that a client can run the calls. */
     closeComplete() {
       let events = ''
-      for (const [index, at] of calls) if (isComplete(at.text)) events += close(index, at, 'completed')
+      for (const [index, at] of calls) if (isWholeObject(at.text)) events += close(index, at, 'completed')
       return events
     },
     closeAll(status: Status) {
       let events = ''
-      for (const [index, at] of calls) events += close(index, at, isComplete(at.text) ? 'completed' : status)
+      for (const [index, at] of calls) events += close(index, at, isWholeObject(at.text) ? 'completed' : status)
       return events
     },
   }
@@ -102,14 +103,4 @@ function startedCall(
   const named = { call_id, name, ...(namespace === undefined ? {} : { namespace }), status } as const
   if (type === 'custom') return { type: 'custom_tool_call', id: newId('custom_tool_call'), ...named, input: '' }
   return { type: 'function_call', id: newId('function_call'), ...named, arguments: '' }
-}
-
-function isComplete(text: string): boolean {
-  if (!text.trimEnd().endsWith('}')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -1,9 +1,9 @@
 /** Decodes the items of a Responses request to canonical messages. */
-import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
+import { type GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { GeneratedImage, Message, Opaque, Reasoning } from '../../shared/canonical.ts'
 import { customCall } from '../../shared/custom-tools.ts'
-import { places } from '../../shared/request-error.ts'
+import { places, refusedField } from '../../shared/request-error.ts'
 import { isSummaryItem, messageOfSummary, triggerMessage } from './compaction.ts'
 import { decodeEncrypted } from './items.ts'
 import { mcpCallOf, type PlacedItem } from './mcp-tools.ts'
@@ -158,12 +158,8 @@ function addContent(draft: Draft, { content }: MessageItem, at: string): void {
     if (part.type === 'refusal') draft.refusals.push(part.refusal)
     else if (part.type === 'output_text' || part.type === 'input_text') draft.texts.push(part.text)
     else {
-      const param = `${at}.content[${index}].type`
-      throw new GatewayError(
-        'unsupported_parameter',
-        `"${param}" must be "output_text" or "refusal" in an assistant message, not "${part.type}".`,
-        { param },
-      )
+      const rule = `must be "output_text" or "refusal" in an assistant message, not "${part.type}"`
+      throw refusedField(`${at}.content[${index}].type`, rule)
     }
   }
 }
@@ -197,13 +193,8 @@ function partOf(part: InputPart, at: string): ContentPart {
   throw missingField(`${at}.file_data`)
 }
 
-function fileRefused(param: string, instead: string): GatewayError {
-  return new GatewayError(
-    'unsupported_parameter',
-    `"${param}" is not supported: a stored file is known to one provider only; give "${instead}".`,
-    { param },
-  )
-}
+const fileRefused = (param: string, instead: string) =>
+  refusedField(param, `is not supported: a stored file is known to one provider only; give "${instead}"`)
 
 /** One piece of reasoning: its text, and its encrypted content. */
 function reasoningOf({ id, summary = [], content = [], encrypted_content }: Item<'reasoning'>): {

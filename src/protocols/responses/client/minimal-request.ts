@@ -6,6 +6,7 @@ import { isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { pick } from '../../../kit/pick.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
+import { looseTool } from '../../shared/custom-tools.ts'
 import { places, refusalOf } from '../../shared/request-error.ts'
 import { type InputItem, ResponsesRequest } from './schema.ts'
 
@@ -50,14 +51,9 @@ export function minimalRequestOf(
   for (const field of SAME)
     if (clientRequest[field] !== undefined) Object.assign(request, { [field]: clientRequest[field] })
   if (max_output_tokens !== undefined) request.max_tokens = max_output_tokens
-  const functions = tools.map(({ type, name, description, parameters }) => ({
-    type: 'function' as const,
-    function: {
-      name: String(name ?? type ?? ''),
-      ...(typeof description === 'string' ? { description } : {}),
-      ...(isRecord(parameters) ? { parameters } : {}),
-    },
-  }))
+  const functions = tools.map(({ type, name, description, parameters }) =>
+    looseTool(name ?? type, description, parameters),
+  )
   if (functions.length > 0) request.tools = functions
   return request
 }

@@ -2,10 +2,10 @@
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, type JsonRecord } from '../../../kit/json.ts'
-import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
+import { invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { assertObject, places, refusalOf } from '../../shared/request-error.ts'
+import { assertObject, places, refusalOf, refusedField } from '../../shared/request-error.ts'
 import { isCompaction } from './compaction.ts'
 import { historyOf } from './history.ts'
 import type { Conversation } from './items.ts'
@@ -191,14 +191,13 @@ export const REFUSED: {
 function assertSupported(clientRequest: Record<string, unknown>): void {
   for (const { field, isUsed, instead } of REFUSED) {
     if (clientRequest[field] === undefined || !isUsed(clientRequest[field])) continue
-    throw unsupported(field, `"${field}" is not supported: ${instead}.`)
+    throw refusedField(field, `is not supported: ${instead}`)
   }
   const known: string[] = [...ITEM_TYPES, ...IGNORED_ITEMS]
   for (const [index, item] of (Array.isArray(clientRequest.input) ? clientRequest.input : []).entries()) {
     const type = isRecord(item) ? item.type : undefined
     if (typeof type !== 'string' || known.includes(type)) continue
-    const param = `input[${index}].type`
-    throw unsupported(param, `"${param}" is "${type.slice(0, 60)}"; supported are ${ITEM_TYPES.join(', ')}.`)
+    throw refusedField(`input[${index}].type`, `is "${type.slice(0, 60)}"; supported are ${ITEM_TYPES.join(', ')}`)
   }
 }
 
@@ -207,5 +206,3 @@ export const mayPass = (body: unknown): boolean =>
   isRecord(body) &&
   body.background !== true &&
   !REFUSED.some(({ field, isUsed, passes }) => !passes && body[field] != null && isUsed(body[field]))
-
-const unsupported = (param: string, message: string) => new GatewayError('unsupported_parameter', message, { param })

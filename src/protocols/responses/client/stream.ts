@@ -37,18 +37,17 @@ export function createItemStream({ names, needs, ...parts }: StreamParts) {
   let before = 0
   let textLength = 0
 
-  function partEvent(at: Open<MessageItem>, type: 'added' | 'done'): string {
-    const content_index = at.item.content.length - 1
-    const part = at.item.content[content_index]
-    const fields = `${at.place},"content_index":${content_index},"part":${JSON.stringify(part)}`
-    return event(`response.content_part.${type}`, fields)
-  }
+  /** The place of the last part, which is the open one. */
+  const partPlace = ({ place, item }: Open<MessageItem>): string =>
+    `${place},"content_index":${item.content.length - 1}`
+
+  const partEvent = (at: Open<MessageItem>, type: 'added' | 'done'): string =>
+    event(`response.content_part.${type}`, `${partPlace(at)},"part":${JSON.stringify(at.item.content.at(-1))}`)
 
   function closePart(at: Open<MessageItem>): string {
-    const content_index = at.item.content.length - 1
-    const part = at.item.content[content_index]
+    const part = at.item.content.at(-1)
     if (!part) return ''
-    const place = `${at.place},"content_index":${content_index}`
+    const place = partPlace(at)
     const end =
       part.type === 'refusal'
         ? event('response.refusal.done', `${place},"refusal":${JSON.stringify(part.refusal)}`)
@@ -96,9 +95,8 @@ export function createItemStream({ names, needs, ...parts }: StreamParts) {
     part.text += delta
     part.logprobs.push(...logprobs)
     textLength += delta.length
-    const content_index = message.item.content.length - 1
     const encodedLogprobs = logprobs.length === 0 ? '[]' : JSON.stringify(logprobs)
-    const fields = `${message.place},"content_index":${content_index},"delta":${JSON.stringify(delta)},"logprobs":${encodedLogprobs}`
+    const fields = `${partPlace(message)},"delta":${JSON.stringify(delta)},"logprobs":${encodedLogprobs}`
     return events + event('response.output_text.delta', fields)
   }
 
@@ -107,9 +105,7 @@ export function createItemStream({ names, needs, ...parts }: StreamParts) {
     const part = message?.item.content.at(-1)
     if (!message || part?.type !== 'refusal') return events
     part.refusal += delta
-    const content_index = message.item.content.length - 1
-    const fields = `${message.place},"content_index":${content_index},"delta":${JSON.stringify(delta)}`
-    return events + event('response.refusal.delta', fields)
+    return events + event('response.refusal.delta', `${partPlace(message)},"delta":${JSON.stringify(delta)}`)
   }
 
   function takeCitation({ url_citation }: Annotation): string {
@@ -124,8 +120,7 @@ export function createItemStream({ names, needs, ...parts }: StreamParts) {
       ...named,
     }
     part.annotations.push(annotation)
-    const content_index = message.item.content.length - 1
-    const place = `${message.place},"content_index":${content_index},"annotation_index":${part.annotations.length - 1}`
+    const place = `${partPlace(message)},"annotation_index":${part.annotations.length - 1}`
     return (
       events + event('response.output_text.annotation.added', `${place},"annotation":${JSON.stringify(annotation)}`)
     )

@@ -1,9 +1,9 @@
 /** Decodes the tools and the tool choice of a Responses request. */
-import { GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
+import { type GatewayError, invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, CustomTool, Tool } from '../../shared/canonical.ts'
 import { customFunction, functionTool } from '../../shared/custom-tools.ts'
-import { places } from '../../shared/request-error.ts'
-import { assertOffered } from '../../shared/tool-choice.ts'
+import { places, refusedField } from '../../shared/request-error.ts'
+import { assertOffered, foreignTool } from '../../shared/tool-choice.ts'
 import type { PlacedItem } from './mcp-tools.ts'
 import type { ClientTool, ResponsesRequest } from './schema.ts'
 import { createToolNames, type OfferedTool, offeredTools, TOOL_SEARCH, type ToolNames } from './tool-names.ts'
@@ -53,12 +53,7 @@ function functionOf(one: OfferedTool, names: ToolNames): Tool {
   if (type === 'namespace') throw badNamespace(one)
   const isToolSearch = type === 'tool_search' && namespace === undefined
   if (!isOwn(type) && !isToolSearch) {
-    const param = `${at}.type`
-    throw new GatewayError(
-      'unsupported_parameter',
-      `"${param}" is "${type.slice(0, 60)}", a tool that only its own vendor supports; send it as a "function" with its parameters.`,
-      { param },
-    )
+    throw foreignTool(`${at}.type`, type, 'send it as a "function" with its parameters')
   }
   const given = isToolSearch ? TOOL_SEARCH.name : tool.name
   if (given === undefined) throw missingField(`${at}.name`)
@@ -112,11 +107,8 @@ function choiceOf(choice: ClientChoice, tools: ClientTools): NonNullable<ChatReq
   if (type === 'allowed_tools') {
     return { type, allowed_tools: { mode, tools: allowed.flatMap((tool, at) => allowedTools(tool, at, tools)) } }
   }
-  throw new GatewayError(
-    'unsupported_parameter',
-    `"tool_choice.type" must be "function", "custom" or "allowed_tools", not "${type.slice(0, 60)}", which only its own vendor supports.`,
-    { param: 'tool_choice.type' },
-  )
+  const rule = `must be "function", "custom" or "allowed_tools", not "${type.slice(0, 60)}", which only its own vendor supports`
+  throw refusedField('tool_choice.type', rule)
 }
 
 type Choice = { name: string; namespace: unknown; param: string }
