@@ -1,6 +1,6 @@
 /** Sessions of administrators, and the links that begin them, in the database. */
 import type { Engine } from '../engine.ts'
-import { beyond, pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { SessionsTable, Write } from '../tables.ts'
 import type { AdminSessionStore, LinkPerson, StoredSession } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -59,17 +59,9 @@ export function adminSessionStore({ db, write }: Engine): AdminSessionStore {
       return row && fromRow(row)
     },
 
-    async page({ now, limit, after }) {
-      const rows = await db
-        .selectFrom('admin_sessions')
-        .selectAll()
-        .where('expires_at', '>', now)
-        .$if(after !== undefined, (query) => query.where(beyond(['created_at', 'session_id'], '<', after)))
-        .orderBy('created_at', 'desc')
-        .orderBy('session_id', 'desc')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.created_at, row.session_id] })
+    page({ now, ...page }) {
+      const open = db.selectFrom('admin_sessions').selectAll().where('expires_at', '>', now)
+      return readPage(open, { ...page, by: ['created_at', 'session_id'], fromRow })
     },
 
     async touch(session_id, last_used_at) {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Selectable } from 'kysely'
 import type { Engine } from '../engine.ts'
-import { beyond, pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import type { AdminTokenStore, StoredAdminToken } from './admin-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -31,16 +31,9 @@ export function adminTokenStore({ db, write }: Engine): AdminTokenStore {
     find: (admin_token_id) => find('admin_token_id', admin_token_id),
     findByHash: (hash) => find('hash', hash),
 
-    async page({ limit, after }) {
-      const rows = await db
-        .selectFrom('admin_tokens')
-        .selectAll()
-        .$if(after !== undefined, (query) => query.where(beyond(['created_at', 'admin_token_id'], '>', after)))
-        .orderBy('created_at')
-        .orderBy('admin_token_id')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.created_at, row.admin_token_id] })
+    page(page) {
+      const all = db.selectFrom('admin_tokens').selectAll()
+      return readPage(all, { ...page, by: ['created_at', 'admin_token_id'], order: 'asc', fromRow })
     },
 
     revoke: (admin_token_id, audit) =>

@@ -1,6 +1,6 @@
 /** The history of alerts in the database. */
 import type { Engine } from '../engine.ts'
-import { beyond, pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { AlertHistoryTable, Write } from '../tables.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from './alert-store.ts'
 import { appendAudit } from './audit-append.ts'
@@ -48,8 +48,8 @@ export function alertHistoryStore({ db, write }: Engine): AlertHistoryStore {
         { is_synced: false },
       ),
 
-    async page({ is_open, now_ms, type, limit, after }) {
-      const rows = await db
+    page({ is_open, now_ms, type, ...page }) {
+      const rows = db
         .selectFrom('alert_history')
         .selectAll()
         .$if(is_open === true, (query) => query.where('open_until_ms', '>', now_ms).where('closed_ms', 'is', null))
@@ -57,12 +57,7 @@ export function alertHistoryStore({ db, write }: Engine): AlertHistoryStore {
           query.where((row) => row.or([row('open_until_ms', '<=', now_ms), row('closed_ms', 'is not', null)])),
         )
         .$if(type !== undefined, (query) => query.where('type', '=', type ?? ''))
-        .$if(after !== undefined, (query) => query.where(beyond(['first_ms', 'alert_id'], '<', after)))
-        .orderBy('first_ms', 'desc')
-        .orderBy('alert_id', 'desc')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.first_ms, row.alert_id] })
+      return readPage(rows, { ...page, by: ['first_ms', 'alert_id'], fromRow })
     },
 
     async find(alert_id) {

@@ -1,7 +1,7 @@
 /** The audit log in the database. */
 import type { AuditRow } from '../../spec/audit.ts'
 import type { Engine } from '../engine.ts'
-import { pageOf, placeNumber } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { AuditTable } from '../tables.ts'
 import { AUDIT_NOUN, appendAudit, FIRST_HASH, hashOf } from './audit-append.ts'
 import type { AuditStore } from './audit-store.ts'
@@ -12,9 +12,9 @@ export function auditStore({ db, write }: Engine): AuditStore {
   return {
     append: (draft) => write((rows) => appendAudit(rows, draft)),
 
-    async page({ limit, after, ...filter }) {
+    page({ limit, after, ...filter }) {
       const { actor, action, object_id, project_id, from_ms, to_ms } = filter
-      const rows = await db
+      const rows = db
         .selectFrom('audit')
         .selectAll()
         .$if(actor !== undefined, (query) => query.where('actor', '=', actor ?? ''))
@@ -23,11 +23,7 @@ export function auditStore({ db, write }: Engine): AuditStore {
         .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
         .$if(from_ms !== undefined, (query) => query.where('at_ms', '>=', from_ms ?? 0))
         .$if(to_ms !== undefined, (query) => query.where('at_ms', '<', to_ms ?? 0))
-        .$if(after !== undefined, (query) => query.where('sequence', '<', placeNumber(after?.[0])))
-        .orderBy('sequence', 'desc')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.sequence] })
+      return readPage(rows, { limit, after, by: ['sequence'], fromRow })
     },
 
     async verify() {

@@ -1,6 +1,6 @@
 /** The configurations that were in force, in the database. */
 import type { Engine } from '../engine.ts'
-import { beyond, pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { Database } from '../tables.ts'
 import { lockRevision } from '../tokens/account-columns.ts'
 import type { ConfigVersion, ConfigVersionStore } from './config-version-store.ts'
@@ -48,16 +48,9 @@ export function configVersionStore({ db, write }: Engine): ConfigVersionStore {
         return true
       }),
 
-    async page({ limit, after }) {
-      const rows = await db
-        .selectFrom('config_versions')
-        .select(SHOWN)
-        .$if(after !== undefined, (query) => query.where(beyond(['at_ms', 'version_id'], '<', after)))
-        .orderBy('at_ms', 'desc')
-        .orderBy('version_id', 'desc')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow: withChanges, keyOf: (row) => [row.at_ms, row.version_id] })
+    page(page) {
+      const all = db.selectFrom('config_versions').select(SHOWN)
+      return readPage(all, { ...page, by: ['at_ms', 'version_id'], fromRow: withChanges })
     },
 
     async find(version_id) {

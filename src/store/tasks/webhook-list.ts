@@ -1,7 +1,7 @@
 /** Lists of webhooks with their attempts, for operators. */
 import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
-import { beyond, pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { WebhookStore } from '../store.ts'
 import type { Database, Write } from '../tables.ts'
 import type { WebhookAttempt, WebhookDelivery } from './webhook-row.ts'
@@ -35,25 +35,17 @@ type Row = Omit<WebhookDelivery, 'ended_ms' | 'tries'> & { ended_ms: number | nu
 
 export function webhookLists({ readInOrder, db }: Engine): Pick<WebhookStore, 'page' | 'delivery'> {
   return {
-    page: ({ state, project_id, limit, after }) =>
+    page: ({ state, project_id, ...page }) =>
       readInOrder(async (reader) => {
-        const rows = await reader
+        const found = reader
           .selectFrom('callbacks')
           .select(COLUMNS)
           .where('ended_ms', 'is not', null)
           .$if(state !== undefined, (query) => query.where(CONDITIONS[state ?? 'pending']))
           .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
-          .$if(after !== undefined, (query) => query.where(beyond(['ended_ms', 'callback_id'], '<', after)))
-          .orderBy('ended_ms', 'desc')
-          .orderBy('callback_id', 'desc')
-          .limit(limit + 1)
-          .execute()
-        const { rows: page, next } = pageOf(rows, {
-          limit,
-          fromRow: (row) => row,
-          keyOf: (row) => [row.ended_ms ?? 0, row.callback_id],
-        })
-        return { rows: await withAttempts(reader, page), next }
+        const order = { by: ['ended_ms', 'callback_id'], fromRow: (row: Row) => row } as const
+        const { rows, next } = await readPage(found, { ...page, ...order })
+        return { rows: await withAttempts(reader, rows), next }
       }),
 
     async delivery(callback_id) {

@@ -1,11 +1,10 @@
 /** The condition by which a page of tokens or projects is chosen. */
 import { type RawBuilder, sql } from 'kysely'
-import { placeNumber } from '../page.ts'
 import type { AccountPageOptions } from './account-store.ts'
 
-/** `ids`: the columns whose start is searched beside the name. Throws invalid_value for a cursor that is none. */
+/** `ids`: the columns whose start is searched beside the name. */
 export function filteredAccounts(
-  { text, is_active, now, newestFirst = false, after }: Omit<AccountPageOptions, 'limit'>,
+  { text, is_active, now }: Pick<AccountPageOptions, 'text' | 'is_active' | 'now'>,
   ids: string[],
 ): RawBuilder<boolean> {
   const conditions: RawBuilder<unknown>[] = [sql`1 = 1`]
@@ -17,10 +16,6 @@ export function filteredAccounts(
   if (is_active !== undefined) {
     const ended = sql`(disabled <> 0 or (expires_at is not null and expires_at <= ${now}))`
     conditions.push(is_active ? sql`not ${ended}` : ended)
-  }
-  if (after !== undefined) {
-    const place = placeNumber(after[0])
-    conditions.push(newestFirst ? sql`added_revision < ${place}` : sql`added_revision > ${place}`)
   }
   return sql<boolean>`${sql.join(conditions, sql` and `)}`
 }

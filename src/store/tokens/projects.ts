@@ -2,7 +2,7 @@
 import type { Selectable } from 'kysely'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
-import { pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import type { Tables, Write } from '../tables.ts'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
 import { filteredAccounts } from './account-filter.ts'
@@ -50,16 +50,14 @@ export function projectStore({ db, write: inTransaction }: Engine): ProjectStore
       return rows.map(fromRow)
     },
 
-    async page({ limit, ...filter }) {
-      const rows = await db
+    page({ limit, after, ...filter }) {
+      const rows = db
         .selectFrom('projects')
         .selectAll()
         .where('deleted_at', 'is', null)
         .where(filteredAccounts(filter, ['project_id']))
-        .orderBy('added_revision', filter.newestFirst ? 'desc' : 'asc')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
+      const order = filter.newestFirst ? 'desc' : 'asc'
+      return readPage(rows, { limit, after, by: ['added_revision'], order, fromRow })
     },
 
     update: (project_id, change, audit) =>

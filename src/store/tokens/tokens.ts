@@ -2,7 +2,7 @@
 import type { Selectable } from 'kysely'
 import { appendAudit } from '../admin/audit-append.ts'
 import type { Engine } from '../engine.ts'
-import { pageOf } from '../page.ts'
+import { readPage } from '../page.ts'
 import { requireRevision } from '../revisions.ts'
 import type { Database, Tables, Write } from '../tables.ts'
 import { bumpRevision, changedColumns, fromAccountColumns, lockRevision, toAccountColumns } from './account-columns.ts'
@@ -58,16 +58,14 @@ export function tokenStore({ db, write: inTransaction }: Engine): TokenStore {
       return rows.map(fromRow)
     },
 
-    async page({ project_id, limit, ...filter }) {
-      const rows = await db
+    page({ project_id, limit, after, ...filter }) {
+      const rows = db
         .selectFrom('tokens')
         .selectAll()
         .$if(project_id !== undefined, (query) => query.where('project_id', '=', project_id ?? ''))
         .where(filteredAccounts(filter, ['token_id', 'prefix']))
-        .orderBy('added_revision', filter.newestFirst ? 'desc' : 'asc')
-        .limit(limit + 1)
-        .execute()
-      return pageOf(rows, { limit, fromRow, keyOf: (row) => [row.added_revision] })
+      const order = filter.newestFirst ? 'desc' : 'asc'
+      return readPage(rows, { limit, after, by: ['added_revision'], order, fromRow })
     },
 
     update: (token_id, change, audit) =>
