@@ -2,12 +2,15 @@
 import { sql } from 'kysely'
 import { UNFINISHED_BATCHES } from '../../spec/batch.ts'
 import { appendAudit } from '../admin/audit-append.ts'
+import { createEarliestDue } from '../earliest-due.ts'
 import type { Engine } from '../engine.ts'
 import type { Database, Write } from '../tables.ts'
 import { dueInTurns } from '../turns.ts'
 import { batchLines } from './batch-lines.ts'
 import type { Batch, BatchFilter, BatchStore } from './batch-store.ts'
 import type { BatchesTable } from './batch-tables.ts'
+
+const earliestDue = createEarliestDue('batches')
 
 export function batchStore(engine: Engine): BatchStore {
   const { db, write } = engine
@@ -47,16 +50,7 @@ export function batchStore(engine: Engine): BatchStore {
       return counted.map(({ status, batches }) => ({ status, batches: Number(batches) }))
     },
 
-    async earliest() {
-      const row = await db
-        .selectFrom('batches')
-        .select('due_ms')
-        .where('due_ms', 'is not', null)
-        .orderBy('due_ms')
-        .limit(1)
-        .executeTakeFirst()
-      return row?.due_ms ?? null
-    },
+    earliest: () => earliestDue(db),
 
     async claim(claim) {
       const due = db.selectFrom('batches').select('batch_id').where('due_ms', '<=', claim.now_ms).limit(1)
