@@ -70,32 +70,24 @@ export async function assertMoves(rows: Write, moves: number | undefined): Promi
 
 /** Also leases, which end at a due time, and what the deadline and the look-up of an unfinished task are counted from. */
 async function moveAll(rows: Write, by_ms: number): Promise<void> {
-  const due_ms = sql<number>`due_ms + ${by_ms}`
-  await rows.updateTable('tasks').set({ due_ms }).where('due_ms', 'is not', null).execute()
-  await rows.updateTable('callbacks').set({ due_ms }).where('due_ms', 'is not', null).execute()
-  await rows.updateTable('response_runs').set({ due_ms }).execute()
-  await rows.updateTable('alerts').set({ due_ms }).execute()
-  await rows
-    .updateTable('budget_leases')
-    .set({ expires_ms: sql<number>`expires_ms + ${by_ms}` })
-    .execute()
-  await rows
-    .updateTable('ledger_processes')
-    .set({ until_ms: sql<number>`until_ms + ${by_ms}` })
-    .execute()
-  await rows
-    .updateTable('conversations')
-    .set({ locked_until_ms: sql<number>`locked_until_ms + ${by_ms}` })
-    .where('locked_by', 'is not', null)
-    .execute()
-  await rows
-    .updateTable('rate_limit_leases')
-    .set({ renewed_ms: sql<number>`renewed_ms + ${by_ms}`, ends_ms: sql<number>`ends_ms + ${by_ms}` })
-    .execute()
+  for (const [table, columns, condition] of MOVED)
+    await sql`update ${sql.table(table)} set ${later(columns, by_ms)} where ${condition}`.execute(rows)
   const by_seconds = Math.round(by_ms / 1000)
-  await rows
-    .updateTable('tasks')
-    .set({ deadline_at: sql<number>`deadline_at + ${by_seconds}`, sent_at: sql<number>`sent_at + ${by_seconds}` })
-    .where(UNFINISHED)
-    .execute()
+  await sql`update tasks set ${later(['deadline_at', 'sent_at'], by_seconds)} where ${UNFINISHED}`.execute(rows)
 }
+
+const later = (columns: readonly string[], by: number) =>
+  sql.join(columns.map((column) => sql`${sql.ref(column)} = ${sql.ref(column)} + ${by}`))
+
+const IS_DUE = sql`due_ms is not null`
+const ALL = sql`1 = 1`
+const MOVED = [
+  ['tasks', ['due_ms'], IS_DUE],
+  ['callbacks', ['due_ms'], IS_DUE],
+  ['response_runs', ['due_ms'], ALL],
+  ['alerts', ['due_ms'], ALL],
+  ['budget_leases', ['expires_ms'], ALL],
+  ['ledger_processes', ['until_ms'], ALL],
+  ['conversations', ['locked_until_ms'], sql`locked_by is not null`],
+  ['rate_limit_leases', ['renewed_ms', 'ends_ms'], ALL],
+] as const
