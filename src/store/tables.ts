@@ -67,9 +67,9 @@ type JsonText<Row, Names extends keyof Row> = Omit<Row, Names> & {
   [Name in Names]: string | (null extends Row[Name] ? null : never)
 }
 
-type TaskJson = 'request' | 'call_options' | 'tried' | 'operation' | 'made' | 'outputs' | 'late_outcome'
+export const TASK_JSON = ['request', 'call_options', 'tried', 'operation', 'made', 'outputs', 'late_outcome'] as const
 /** `deleted_at`: when it was deleted; null: it is visible. */
-type TasksTable = JsonText<Task, TaskJson> & { deleted_at: number | null }
+type TasksTable = JsonText<Task, (typeof TASK_JSON)[number]> & { deleted_at: number | null }
 
 type TaskInputsTable = {
   task_id: string

@@ -3,7 +3,7 @@ import type { Task } from '../../spec/task.ts'
 import { appendEntries, reverseTask } from '../ledger/ledger-append.ts'
 import type { Reopening } from '../store.ts'
 import type { Write } from '../tables.ts'
-import { columnsOfChange } from './task-row.ts'
+import { columnsOf } from './task-row.ts'
 import { renewWebhook } from './webhooks.ts'
 
 /** 100 % is reserved for ended tasks. */
@@ -17,7 +17,7 @@ export async function reopenTask(
   const row = await write
     .updateTable('tasks')
     .set({
-      ...columnsOfChange({ fail_reason: '', late_outcome: null, ...(copying ?? { made: null, outputs: [] }) }),
+      ...columnsOf({ fail_reason: '', late_outcome: null, ...(copying ?? { made: null, outputs: [] }) }),
       status: 'IN_PROGRESS',
       progress: PROGRESS,
       fail_code: '',

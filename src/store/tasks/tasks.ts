@@ -13,7 +13,7 @@ import { assertTaskLimits } from './task-limits.ts'
 import { listTasks } from './task-list.ts'
 import { deleteExpiredTaskKeys, outputsToRemove, removeOutputs } from './task-removal.ts'
 import { reopenTask } from './task-reopen.ts'
-import { columnsOfChange, rowOfTask, taskOfRow } from './task-row.ts'
+import { columnsOf, rowOfTask, taskOfRow } from './task-row.ts'
 import { sentTasks } from './task-sent.ts'
 import { ENDED, higherProgress, isFinal, laterStatus, UNFINISHED } from './task-sql.ts'
 import { addStep, STEP_COLUMNS, stepsOf } from './task-steps.ts'
@@ -208,7 +208,7 @@ async function save(
   let query = write
     .updateTable('tasks')
     .set({
-      ...columnsOfChange(fields),
+      ...columnsOf(fields),
       ...(status === undefined ? {} : { status: laterStatus(status) }),
       ...(progress === undefined ? {} : { progress: higherProgress(progress) }),
       ...(keep_lease ? { fence } : { leased_by: '' }), // unchanged: a statement has to set something
