@@ -12,78 +12,45 @@ export function storedAmounts({ db }: Engine): StoredAmounts {
     db.getExecutor().adapter instanceof SqliteAdapter
       ? (column: string) => sql`length(cast(${sql.ref(column)} as blob))`
       : (column: string) => sql`octet_length(${sql.ref(column)})`
+
+  /** `source`: a table, and which of its rows. */
+  const rowsAndBytes = (size: RawBuilder<unknown>, source: RawBuilder<unknown>) =>
+    sql<Sums>`select count(*) as rows, sum(${size}) as bytes from ${source}`.execute(db)
+  const bytes = (size: RawBuilder<unknown>, source: RawBuilder<unknown>) =>
+    sql<Sums>`select 0 as rows, sum(${size}) as bytes from ${source}`.execute(db)
+
   return {
-    async responses(token_id) {
-      const sums = await Promise.all([
-        db
-          .selectFrom('responses')
-          .select(sumsOf(sql`${sizeOf('input')} + ${sizeOf('response')}`))
-          .where('token_id', '=', token_id)
-          .executeTakeFirstOrThrow(),
-        db
-          .selectFrom('conversations')
-          .select(sumsOf(sizeOf('metadata')))
-          .where('token_id', '=', token_id)
-          .executeTakeFirstOrThrow(),
-        db
-          .selectFrom('conversations')
-          .innerJoin('conversation_items', 'conversation_items.conversation_id', 'conversations.conversation_id')
-          .select(sumsOf(sizeOf('item')))
-          .where('token_id', '=', token_id)
-          .executeTakeFirstOrThrow(),
-        db
-          .selectFrom('response_events')
-          .select(bytesOf(sizeOf('events')))
-          .where('token_id', '=', token_id)
-          .executeTakeFirstOrThrow(),
-        db
-          .selectFrom('response_runs')
-          .select(bytesOf(sizeOf('request')))
-          .where('token_id', '=', token_id)
-          .executeTakeFirstOrThrow(),
+    responses(token_id) {
+      const mine = sql`where token_id = ${token_id}`
+      const items = sql`conversations
+        join conversation_items on conversation_items.conversation_id = conversations.conversation_id`
+      return sumOf([
+        rowsAndBytes(sql`${sizeOf('input')} + ${sizeOf('response')}`, sql`responses ${mine}`),
+        rowsAndBytes(sizeOf('metadata'), sql`conversations ${mine}`),
+        rowsAndBytes(sizeOf('item'), sql`${items} ${mine}`),
+        bytes(sizeOf('events'), sql`response_events ${mine}`),
+        bytes(sizeOf('request'), sql`response_runs ${mine}`),
       ])
-      return sumOf(sums)
     },
 
-    async tasks(token_id, since) {
-      const sums = await Promise.all([
-        db
-          .selectFrom('tasks')
-          .select(bytesOf(sizeOf('request')))
-          .where('token_id', '=', token_id)
-          .where('submit_time', '>=', since)
-          .executeTakeFirstOrThrow(),
-        db
-          .selectFrom('tasks')
-          .leftJoin('task_inputs', 'task_inputs.task_id', 'tasks.task_id')
-          .select(sumsOf(sizeOf('inputs')))
-          .where('token_id', '=', token_id)
-          .where(UNFINISHED)
-          .executeTakeFirstOrThrow(),
+    tasks(token_id, since) {
+      const inputs = sql`tasks left join task_inputs on task_inputs.task_id = tasks.task_id`
+      return sumOf([
+        bytes(sizeOf('request'), sql`tasks where token_id = ${token_id} and submit_time >= ${since}`),
+        rowsAndBytes(sizeOf('inputs'), sql`${inputs} where token_id = ${token_id} and ${UNFINISHED}`),
       ])
-      return sumOf(sums)
     },
 
-    async keys(token_id) {
-      const { rows } = await db
-        .selectFrom('task_keys')
-        .select(({ fn }) => fn.countAll<number | string>().as('rows'))
-        .where('token_id', '=', token_id)
-        .executeTakeFirstOrThrow()
-      return { rows: Number(rows), bytes: 0 }
-    },
+    keys: (token_id) => sumOf([rowsAndBytes(sql`0`, sql`task_keys where token_id = ${token_id}`)]),
   }
 }
 
-const bytesOf = (size: RawBuilder<unknown>) => sql<number | string | null>`sum(${size})`.as('bytes')
-const sumsOf = (size: RawBuilder<unknown>) => [sql<number | string>`count(*)`.as('rows'), bytesOf(size)] as const
-
 /** The sum of an empty table is null, and PostgreSQL has text for a sum beyond 32 bits. */
-function sumOf(sums: (Pick<Sums, 'bytes'> & Partial<Sums>)[]): StoredAmount {
+async function sumOf(reading: Promise<{ rows: Sums[] }>[]): Promise<StoredAmount> {
   const total = { rows: 0, bytes: 0 }
-  for (const { rows = 0, bytes } of sums) {
-    total.rows += Number(rows)
-    total.bytes += Number(bytes ?? 0)
+  for (const { rows } of await Promise.all(reading)) {
+    total.rows += Number(rows[0]?.rows ?? 0)
+    total.bytes += Number(rows[0]?.bytes ?? 0)
   }
   return total
 }
