@@ -25,16 +25,8 @@ export function endUserStore({ db, write }: Engine): EndUserStore {
           (select count(*) from tasks where ${isOf(user)} and ${ENDED}) as tasks,
           (select count(*) from tasks where ${isOf(user)} and ${UNFINISHED}) as unfinished_tasks,
           (select cast(sum(entries) as bigint) from ledger_end_users where ${isOf(user)}) as ledger_entries`.execute(db)
-      const [row] = rows
-      return {
-        requests: Number(row?.requests),
-        contents: Number(row?.contents),
-        responses: Number(row?.responses),
-        conversations: Number(row?.conversations),
-        tasks: Number(row?.tasks),
-        unfinished_tasks: Number(row?.unfinished_tasks),
-        ledger_entries: Number(row?.ledger_entries),
-      }
+      const counts = Object.entries(rows[0] ?? {}).map(([kind, count]) => [kind, Number(count)])
+      return Object.fromEntries(counts) as EndUserRows & EndUserRest
     },
 
     async erase(user, now) {
@@ -66,20 +58,22 @@ export function endUserStore({ db, write }: Engine): EndUserStore {
   }
 }
 
-const isOf = ({ end_user, project_id }: EndUser): RawBuilder<SqlBool> =>
-  project_id === undefined ? sql`end_user = ${end_user}` : sql`end_user = ${end_user} and project_id = ${project_id}`
+/** `within`: the rows of a project. */
+const isOf = (
+  { end_user, project_id }: EndUser,
+  within = (id: string): RawBuilder<unknown> => sql`project_id = ${id}`,
+): RawBuilder<SqlBool> =>
+  project_id === undefined ? sql`end_user = ${end_user}` : sql`end_user = ${end_user} and ${within(project_id)}`
 
 /** Where a row names its token only. */
-const isOfToken = ({ end_user, project_id }: EndUser): RawBuilder<SqlBool> =>
-  project_id === undefined
-    ? sql`end_user = ${end_user}`
-    : sql`end_user = ${end_user} and token_id in ${tokensOf(project_id)}`
+const isOfToken = (user: EndUser) => isOf(user, (project_id) => sql`token_id in ${tokensOf(project_id)}`)
 
-const isInConversation = ({ end_user, project_id }: EndUser): RawBuilder<SqlBool> =>
-  project_id === undefined
-    ? sql`end_user = ${end_user}`
-    : sql`end_user = ${end_user} and conversation_id in
-        (select conversation_id from conversations where token_id in ${tokensOf(project_id)})`
+const isInConversation = (user: EndUser) =>
+  isOf(
+    user,
+    (project_id) =>
+      sql`conversation_id in (select conversation_id from conversations where token_id in ${tokensOf(project_id)})`,
+  )
 
 const tokensOf = (project_id: string) => sql`(select token_id from tokens where project_id = ${project_id})`
 
