@@ -7,7 +7,7 @@ import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { rightsOf } from '../access/rights.ts'
 import { objectAnswer, originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type AccountRouteParts = BodyParts & {
@@ -78,12 +78,10 @@ export function accountRoutes({ accounts, currency, ...parts }: AccountRoutePart
       response: Administrator,
       handle: me,
     }),
-    adminRoute(['GET', ROOT, 'own'], {
+    listRoute(['GET', ROOT, 'own'], {
       summary: 'List admin tokens',
       description: 'Oldest first, revoked ones too. GATEHOUSE_ADMIN_TOKEN is not among them.',
-      query: LIST_PARAMETERS,
-      response: listSchema(AdminToken, 'AdminTokenList'),
-      errors: ['invalid_value'],
+      of: [AdminToken, 'AdminTokenList'],
       handle: list,
     }),
     adminRoute(['POST', ROOT, 'own'], {

@@ -6,7 +6,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { AlertHistoryRow, AlertHistoryStore } from '../../store/admin/alert-store.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readOneOf, readPage } from './list.ts'
+import { listAnswer, listRoute, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type AlertRouteParts = { alertHistory: Omit<AlertHistoryStore, 'record'>; clock: Clock }
@@ -85,17 +85,16 @@ export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'List alerts',
       description:
         'Open and past ones, newest first, whether or not `alerts` of the configuration sends them somewhere. The newest 10,000 of 90 days are kept.',
       query: {
-        ...LIST_PARAMETERS,
         state: parameter('Only these. Default: all.', Type.Enum([...STATES])),
         type: parameter('Only this event, such as `breaker.open`.'),
       },
-      response: listSchema(AlertObject, 'AlertList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      of: [AlertObject, 'AlertList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['POST', `${ROOT}/:alert_id/close`, 'operate'], {

@@ -6,7 +6,7 @@ import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type AuditRouteParts = { audit: Audit }
@@ -63,11 +63,10 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
 
   const time = (description: string) => parameter(description, Type.Integer({ minimum: 0 }))
   return [
-    adminRoute(['GET', '/admin/v1/audit', { right: 'read', project: 'own' }], {
+    listRoute(['GET', '/admin/v1/audit', { right: 'read', project: 'own' }], {
       summary: 'List the audit log',
       description: 'Who changed what, newest first. A project_admin sees the rows of its project.',
       query: {
-        ...LIST_PARAMETERS,
         actor: parameter('Only what this administrator did, such as `admin:adm_...`.'),
         action: parameter('Only this action, such as `token.create`.'),
         object_id: parameter('Only what was done to this object.'),
@@ -75,8 +74,7 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
         from: time('Unix seconds; included.'),
         to: time('Unix seconds; not included.'),
       },
-      response: listSchema(AuditRow, 'AuditList'),
-      errors: ['invalid_value'],
+      of: [AuditRow, 'AuditList'],
       handle: list,
     }),
     adminRoute(['GET', '/admin/v1/audit/verify', 'read'], {

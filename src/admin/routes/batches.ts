@@ -8,7 +8,7 @@ import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { type Batch, type BatchStore, waitingOf } from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
 import { originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { listRoute, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type AdminBatchRouteParts = { batches: Pick<BatchStore, 'list' | 'find' | 'cancel'>; clock: Clock }
@@ -106,17 +106,16 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
   }
 
   return [
-    adminRoute(['GET', '/admin/v1/batches', { right: 'read', project: 'own' }], {
+    listRoute(['GET', '/admin/v1/batches', { right: 'read', project: 'own' }], {
       summary: 'List batches',
       description: 'The newest first. Who is bound to a project sees those of it.',
       query: {
-        ...LIST_PARAMETERS,
         status: parameter(`Only these, separated by commas: ${BATCH_STATUSES.join(', ')}, or \`unfinished\`.`),
         token_id: parameter('Only batches of this token.'),
         project_id: parameter('Only batches of this project.'),
       },
-      response: listSchema(AdminBatch, 'AdminBatchList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      of: [AdminBatch, 'AdminBatchList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['GET', '/admin/v1/batches/:batch_id', { right: 'read', project: projectOf }], {

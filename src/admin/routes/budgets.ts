@@ -13,7 +13,7 @@ import { fromNano, MAX_AMOUNT } from '../../spec/price.ts'
 import { type BudgetListing, type BudgetStore, NEVER } from '../../store/ledger/budget-store.ts'
 import type { LedgerStore } from '../../store/ledger/ledger-store.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, pageAnswer, readPage } from './list.ts'
+import { listAnswer, listRoute, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type BudgetRouteParts = BodyParts & {
@@ -148,16 +148,13 @@ export function adminBudgetRoutes({
   }
 
   return [
-    adminRoute(['GET', '/admin/v1/budgets', { right: 'read', project: 'own' }], {
+    listRoute(['GET', '/admin/v1/budgets', { right: 'read', project: 'own' }], {
       summary: 'List budgets',
       description:
         'Those whose window contains this moment, at most 10,000. A budget is listed once a call has counted towards it. Who is bound to a project sees its budgets, and those of its tokens and end users.',
-      query: {
-        ...LIST_PARAMETERS,
-        project_id: parameter('Only the budgets of this project and its tokens.'),
-      },
-      response: listSchema(AdminBudget, 'AdminBudgetList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      query: { project_id: parameter('Only the budgets of this project and its tokens.') },
+      of: [AdminBudget, 'AdminBudgetList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['POST', '/admin/v1/budgets/credit', 'manage'], {

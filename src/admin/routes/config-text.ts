@@ -7,7 +7,7 @@ import { orNull, titled } from '../../spec/fields.ts'
 import type { ConfigVersion, ConfigVersionStore } from '../../store/admin/config-version-store.ts'
 import { masking, presentText } from '../config-history.ts'
 import { noSuch } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema } from './settings-schema.ts'
 
@@ -69,12 +69,11 @@ export function configTextRoutes({ configVersions, source }: ConfigTextParts): R
         return Response.json({ file: source.path, text, version })
       },
     }),
-    adminRoute(['GET', '/admin/v1/config/history', 'read'], {
+    listRoute(['GET', '/admin/v1/config/history', 'read'], {
       summary: 'List configurations that were in force',
       description: 'Of this gateway and others on its database, newest first. The newest 200 are kept.',
-      query: LIST_PARAMETERS,
-      response: listSchema(Version, 'ConfigurationVersionList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      of: [Version, 'ConfigurationVersionList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['GET', '/admin/v1/config/history/:version_id', 'own'], {

@@ -10,7 +10,7 @@ import { closedObject, orNull, parameter, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, masking, presentText } from '../config-history.ts'
 import { type ApplyParts, configApply, withProblems } from './config-apply.ts'
 import { ConfigText } from './config-text.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingChangeSchema, SettingSchema, type SettingsOf } from './settings-schema.ts'
 
@@ -153,16 +153,14 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'The configuration in use',
       description: 'Each setting with its value and where it comes from. What may be a secret is shown as `***`.',
       query: {
-        ...LIST_PARAMETERS,
         path: parameter('Only settings that start so, such as `models.`.'),
         from: parameter('Only settings from there, such as `file` or `default`.'),
       },
-      response: listSchema(SettingSchema, 'SettingList'),
-      errors: ['invalid_value'],
+      of: [SettingSchema, 'SettingList'],
       handle: list,
     }),
     adminRoute(['POST', `${ROOT}/text`, 'own'], {

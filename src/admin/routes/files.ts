@@ -9,7 +9,7 @@ import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
 import type { Audit } from '../audit/audit.ts'
 import { originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readOneOf, readPage } from './list.ts'
+import { listRoute, pageAnswer, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type FileRouteParts = {
@@ -75,17 +75,16 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
   }
 
   return [
-    adminRoute(['GET', '/admin/v1/files', { right: 'read', project: 'own' }], {
+    listRoute(['GET', '/admin/v1/files', { right: 'read', project: 'own' }], {
       summary: 'List files',
       description: 'Newest first, without their content. A project_admin sees those of its project.',
       query: {
-        ...LIST_PARAMETERS,
         purpose: parameter('Only files of this purpose.', Type.Enum([...STORED_PURPOSES])),
         token_id: parameter('Only files of this token.'),
         project_id: parameter('Only files of this project.'),
       },
-      response: listSchema(AdminFile, 'AdminFileList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      of: [AdminFile, 'AdminFileList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['GET', '/admin/v1/files/:file_id', { right: 'read', project: projectOf }], {

@@ -1,10 +1,11 @@
 /** Pages of the admin API's lists: `limit` and an opaque `cursor`; answers `{data, next_cursor}`. */
 import Type, { type TSchema } from 'typebox'
-import type { Context } from '../../http/context.ts'
+import type { Context, Route } from '../../http/context.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { Parameter } from '../../spec/operation.ts'
 import type { AccountFilter } from '../../store/tokens/account-store.ts'
+import { adminRoute } from './route.ts'
 
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
@@ -97,6 +98,28 @@ export const listSchema = (item: TSchema, title: string, more: Record<string, TS
     ...more,
   })
 
+const LIST_PARAMETERS: Record<string, Parameter> = {
+  limit: parameter(`Default ${DEFAULT_LIMIT}.`, Type.Integer({ minimum: 1, maximum: MAX_LIMIT })),
+  cursor: parameter('The `next_cursor` of the page before.'),
+}
+
+type ListParts = Omit<Parameters<typeof adminRoute>[1], 'response'> & {
+  /** The items, the title of the page, and what else it has. */
+  of: Parameters<typeof listSchema>
+}
+
+/** A route that answers one page of a list. */
+export const listRoute = (
+  place: Parameters<typeof adminRoute>[0],
+  { of, query, errors = [], ...described }: ListParts,
+): Route =>
+  adminRoute(place, {
+    ...described,
+    query: { ...LIST_PARAMETERS, ...query },
+    response: listSchema(...of),
+    errors: ['invalid_value', ...errors],
+  })
+
 /** What is searched for; empty: nothing. Throws invalid_value. */
 export function readText(query: URLSearchParams): string {
   const text = query.get('q') ?? ''
@@ -131,9 +154,4 @@ export const ACCOUNT_PARAMETERS: Record<string, Parameter> = {
     'By the time of creation. Default `oldest`: first.',
     Type.Union([Type.Literal('newest'), Type.Literal('oldest')]),
   ),
-}
-
-export const LIST_PARAMETERS: Record<string, Parameter> = {
-  limit: parameter(`Default ${DEFAULT_LIMIT}.`, Type.Integer({ minimum: 1, maximum: MAX_LIMIT })),
-  cursor: parameter('The `next_cursor` of the page before.'),
 }

@@ -12,7 +12,7 @@ import type { AdminAccounts } from '../access/administrators.ts'
 import { assertNoMoreThan } from '../access/rights.ts'
 import type { AdminSessions } from '../access/sessions.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts'
 import { adminRoute } from './route.ts'
 
@@ -162,12 +162,10 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
       errors: ['invalid_value'],
       handle: logout,
     }),
-    adminRoute(['GET', ROOT, 'own'], {
+    listRoute(['GET', ROOT, 'own'], {
       summary: 'List sessions',
       description: 'Newest first, without those that have ended.',
-      query: LIST_PARAMETERS,
-      response: listSchema(AdminSession, 'SessionList'),
-      errors: ['invalid_value'],
+      of: [AdminSession, 'SessionList'],
       handle: list,
     }),
     adminRoute(['DELETE', ROOT, 'own'], {

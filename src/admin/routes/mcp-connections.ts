@@ -9,7 +9,7 @@ import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type McpConnectionRouteParts = BodyParts & {
@@ -99,13 +99,11 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
 
   const params = { server: 'The name of a server in `mcp.servers` with `oauth_user`.' }
   return [
-    adminRoute(['GET', ROOT, ACCESS], {
+    listRoute(['GET', ROOT, ACCESS], {
       summary: 'List your connections to MCP servers',
       description:
         'The servers with `oauth_user`, and whether the person who has the session is connected. Empty in sessions that were not begun by `admin.oidc`.',
-      query: LIST_PARAMETERS,
-      response: listSchema(McpConnection, 'McpConnectionList'),
-      errors: ['invalid_value'],
+      of: [McpConnection, 'McpConnectionList'],
       handle: list,
     }),
     adminRoute(['POST', `${ROOT}/:server`, ACCESS], {

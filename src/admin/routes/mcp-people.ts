@@ -6,7 +6,7 @@ import type { OAuthServer } from '../../providers/mcp/user-oauth.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import type { McpConnectionRow } from '../../store/admin/mcp-connection-store.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { listRoute, pageAnswer, readPage } from './list.ts'
 import { McpConnectionEnded } from './mcp-connections.ts'
 import { adminRoute } from './route.ts'
 
@@ -45,12 +45,10 @@ export function mcpPeopleRoutes({ mcpConnections, personalServer }: McpPeopleRou
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'List people who are connected to MCP servers',
       description: 'The connections of all people to servers with `oauth_user`.',
-      query: LIST_PARAMETERS,
-      response: listSchema(McpPerson, 'McpPersonList'),
-      errors: ['invalid_value'],
+      of: [McpPerson, 'McpPersonList'],
       handle: list,
     }),
     adminRoute(['DELETE', `${ROOT}/:connection_id`, 'operate'], {

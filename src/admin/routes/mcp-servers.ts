@@ -9,7 +9,7 @@ import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
+import { listRoute, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type McpServerRouteParts = { mcpServers: Pick<McpServers, 'all' | 'approvedOf'> }
@@ -49,12 +49,10 @@ export function mcpServerRoutes({ mcpServers }: McpServerRouteParts): Route[] {
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'List MCP servers',
       description: 'Those that are configured, by name, and whether they can be reached as far as this process knows.',
-      query: LIST_PARAMETERS,
-      response: listSchema(McpServer, 'McpServerList'),
-      errors: ['invalid_value'],
+      of: [McpServer, 'McpServerList'],
       handle: (context) => pageOfAll(context, mcpServers.all(), { view, placeOf: ({ name }) => name }),
     }),
     adminRoute(['POST', `${ROOT}/:server/connect`, 'operate'], {

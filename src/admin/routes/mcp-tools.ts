@@ -10,7 +10,7 @@ import { GatewayError } from '../../spec/error.ts'
 import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { McpToolRow, McpToolStore } from '../../store/admin/mcp-tool-store.ts'
 import { noSuch, objectAnswer, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
+import { listRoute, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type McpToolRouteParts = BodyParts & {
@@ -88,12 +88,10 @@ export function mcpToolRoutes({ mcpTools, hasBuiltInTools, ...parts }: McpToolRo
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'List tools of MCP servers',
       description: 'Those that were seen, with what has changed since they were approved.',
-      query: LIST_PARAMETERS,
-      response: listSchema(McpTool, 'McpToolList'),
-      errors: ['invalid_value'],
+      of: [McpTool, 'McpToolList'],
       handle: list,
     }),
     adminRoute(['POST', `${ROOT}/approve`, 'operate'], {

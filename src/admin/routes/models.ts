@@ -9,7 +9,7 @@ import type { Supply } from '../../models/supply.ts'
 import { titled } from '../../spec/fields.ts'
 import { noSuch } from './edit.ts'
 import { TargetSchema, type TargetViewParts, targetViews } from './health-schema.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { listRoute, pageAnswer, readPage } from './list.ts'
 import { MODEL_PARAMETERS, ModelCounts, modelCounts, modelFilter, modelOrder } from './model-query.ts'
 import { DetailFields, detailsOf, KnownFields, knownOf } from './model-view.ts'
 import { adminRoute } from './route.ts'
@@ -28,6 +28,10 @@ const ModelFields = {
   targets: Type.Array(TargetSchema),
 }
 const AdminModel = titled('AdminModel', ModelFields)
+const Totals = {
+  total: Type.Integer({ minimum: 0, description: 'How many models fit, on all pages.' }),
+  counts: ModelCounts,
+}
 const AdminModelWithSettings = titled('AdminModelWithSettings', {
   ...ModelFields,
   ...DetailFields,
@@ -80,16 +84,12 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
   }
 
   return [
-    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+    listRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List models with their targets',
       description:
         'Every model as it is configured or discovered, by id; each target with its weight, its state and its health in this process. A project_admin and a project_member see the models of their project, without targets, fallbacks and settings.',
-      query: { ...LIST_PARAMETERS, ...MODEL_PARAMETERS },
-      response: listSchema(AdminModel, 'AdminModelList', {
-        total: Type.Integer({ minimum: 0, description: 'How many models fit, on all pages.' }),
-        counts: ModelCounts,
-      }),
-      errors: ['invalid_value'],
+      query: MODEL_PARAMETERS,
+      of: [AdminModel, 'AdminModelList', Totals],
       handle: list,
     }),
     adminRoute(['GET', `${ROOT}/:model{.+}`, { right: 'read', project: 'own' }], {

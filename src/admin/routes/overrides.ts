@@ -11,7 +11,7 @@ import { closedObject, orNull, titled } from '../../spec/fields.ts'
 import type { Override } from '../../store/admin/override-store.ts'
 import { assertMatch, ETAG_HEADER, IF_MATCH_HEADER, noSuch, objectAnswer, originOf, present } from './edit.ts'
 import { targetId } from './health-schema.ts'
-import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
+import { listRoute, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 
 type OverrideRouteParts = BodyParts & {
@@ -107,12 +107,10 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'List runtime overrides',
       description: 'What operators have changed at run time of what the configuration says of routing.',
-      query: LIST_PARAMETERS,
-      response: listSchema(OverrideSchema, 'RoutingOverrideList'),
-      errors: ['invalid_value'],
+      of: [OverrideSchema, 'RoutingOverrideList'],
       handle: (context) =>
         pageOfAll(context, overrides.list(), { view: (row) => row, placeOf: ({ kind, name }) => `${kind} ${name}` }),
     }),

@@ -5,7 +5,7 @@ import type { Context, Route } from '../../http/context.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
 import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, objectAnswer, originOf, present } from './edit.ts'
-import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
+import { ACCOUNT_PARAMETERS, listAnswer, listRoute, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type ProjectRouteParts = BodyParts & {
@@ -83,12 +83,11 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
   }
 
   return [
-    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+    listRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List projects',
       description: 'Without deleted ones. Who is bound to projects sees these.',
-      query: { ...LIST_PARAMETERS, ...ACCOUNT_PARAMETERS },
-      response: listSchema(Project, 'ProjectList'),
-      errors: ['invalid_value'],
+      query: ACCOUNT_PARAMETERS,
+      of: [Project, 'ProjectList'],
       handle: list,
     }),
     adminRoute(['POST', ROOT, 'manage'], {

@@ -11,7 +11,7 @@ import { PROVIDER_REPORT, type ProviderReport } from '../../providers/ask-provid
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageOfAll } from './list.ts'
+import { listRoute, pageOfAll } from './list.ts'
 import { adminRoute } from './route.ts'
 import { SettingSchema, type SettingsOf } from './settings-schema.ts'
 
@@ -134,12 +134,10 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
   }
 
   return [
-    adminRoute(['GET', ROOT, 'read'], {
+    listRoute(['GET', ROOT, 'read'], {
       summary: 'List providers with their keys',
       description: 'Those of the file and those that were discovered, by id. Health is what this process knows.',
-      query: LIST_PARAMETERS,
-      response: listSchema(AdminProvider, 'AdminProviderList'),
-      errors: ['invalid_value'],
+      of: [AdminProvider, 'AdminProviderList'],
       handle: list,
     }),
     adminRoute(['GET', ONE, 'read'], {

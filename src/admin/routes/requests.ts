@@ -7,7 +7,7 @@ import { invalidValue } from '../../spec/error.ts'
 import { titled } from '../../spec/fields.ts'
 import type { Audit } from '../audit/audit.ts'
 import { noSuch, originOf } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readPage } from './list.ts'
+import { listAnswer, listRoute, readPage } from './list.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
@@ -179,13 +179,13 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
   }
 
   return [
-    adminRoute(['GET', '/admin/v1/requests', { right: 'read', project: 'own' }], {
+    listRoute(['GET', '/admin/v1/requests', { right: 'read', project: 'own' }], {
       summary: 'Search the request log',
       description:
         'Calls, and refused requests of known tokens, newest first. All conditions must hold. A search examines a bounded number of rows: a page may be short, or empty, although more rows match; next_cursor continues it, and only null ends it. A project_admin sees those of its project.',
-      query: { ...LIST_PARAMETERS, ...REQUEST_FILTERS },
-      response: listSchema(RequestObject, 'RequestList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      query: REQUEST_FILTERS,
+      of: [RequestObject, 'RequestList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['GET', '/admin/v1/requests/:request_row', { right: 'read', project: 'own' }], {

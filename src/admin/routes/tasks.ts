@@ -11,7 +11,7 @@ import { closedObject, integer, orNull, parameter, titled } from '../../spec/fie
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
 import { originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listSchema, pageAnswer, readPage } from './list.ts'
+import { listRoute, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
 
@@ -120,11 +120,10 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
   }
 
   return [
-    adminRoute(['GET', '/admin/v1/tasks', { right: 'read', project: 'own' }], {
+    listRoute(['GET', '/admin/v1/tasks', { right: 'read', project: 'own' }], {
       summary: 'List tasks',
       description: 'Newest first, without their requests. A project_admin sees those of its project.',
       query: {
-        ...LIST_PARAMETERS,
         status: {
           description: `Only tasks in these states, separated by commas: ${TASK_STATUSES.join(', ')}, or unfinished for all that have not ended.`,
           schema: Type.String(),
@@ -135,8 +134,8 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
         token_id: parameter('Only tasks of this token.'),
         project_id: parameter('Only tasks of this project.'),
       },
-      response: listSchema(AdminTask, 'AdminTaskList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      of: [AdminTask, 'AdminTaskList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['GET', '/admin/v1/tasks/:task_id', { right: 'read', project: projectOf }], {

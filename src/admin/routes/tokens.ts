@@ -18,7 +18,7 @@ import {
   originOf,
   present,
 } from './edit.ts'
-import { ACCOUNT_PARAMETERS, LIST_PARAMETERS, listAnswer, listSchema, readAccountFilter, readPage } from './list.ts'
+import { ACCOUNT_PARAMETERS, listAnswer, listRoute, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
 export type TokenRouteParts = BodyParts &
@@ -115,16 +115,11 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
   }
 
   return [
-    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+    listRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List tokens',
       description: 'Revoked ones too. A project_admin sees those of its project.',
-      query: {
-        ...LIST_PARAMETERS,
-        ...ACCOUNT_PARAMETERS,
-        project_id: parameter('Only the tokens of this project.'),
-      },
-      response: listSchema(Token, 'TokenList'),
-      errors: ['invalid_value'],
+      query: { ...ACCOUNT_PARAMETERS, project_id: parameter('Only the tokens of this project.') },
+      of: [Token, 'TokenList'],
       handle: list,
     }),
     adminRoute(['POST', ROOT, { right: 'manage', project: 'own' }], {

@@ -50,9 +50,7 @@ const AdminUsage = titled('AdminUsage', {
   currency: Type.String(),
 })
 
-const { properties: list } = listSchema(AdminUsage, 'AdminUsageList')
-const AdminUsageList = titled('AdminUsageList', {
-  ...list,
+const AdminUsageList = listSchema(AdminUsage, 'AdminUsageList', {
   from: Type.Integer({ description: 'Unix seconds: the time covered, in whole minutes, hours or days; included.' }),
   to: Type.Integer({ description: 'The same; not included.' }),
 })

@@ -6,7 +6,7 @@ import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { WebhookDelivery, WebhookState } from '../../store/tasks/webhook-row.ts'
 import { originOf, present } from './edit.ts'
-import { LIST_PARAMETERS, listAnswer, listSchema, readOneOf, readPage } from './list.ts'
+import { listAnswer, listRoute, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { withoutQuery } from './task-view.ts'
 
@@ -78,17 +78,16 @@ export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
 
   const params = { webhook_id: 'The id of a webhook.' }
   return [
-    adminRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
+    listRoute(['GET', ROOT, { right: 'read', project: 'own' }], {
       summary: 'List webhooks',
       description:
         'Of ended tasks, the last to end first, each with its attempts. Who is bound to a project sees those of it.',
       query: {
-        ...LIST_PARAMETERS,
         state: parameter('Only these. Default: all.', Type.Enum([...STATES])),
         project_id: parameter('Only webhooks of this project.'),
       },
-      response: listSchema(WebhookObject, 'WebhookList'),
-      errors: ['invalid_value', 'storage_unavailable'],
+      of: [WebhookObject, 'WebhookList'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
     adminRoute(['GET', ONE, { right: 'read', project: projectOf }], {
