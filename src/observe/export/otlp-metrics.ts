@@ -11,7 +11,7 @@ import {
   type ResourceMetrics,
 } from '@opentelemetry/sdk-metrics'
 import { endsWithin } from '../../kit/clock.ts'
-import { Histogram, type MetricDefinition, type ReadFamily, type Series } from '../metrics/metrics.ts'
+import { Histogram, type MetricDefinition, type ReadFamily, readInTime, type Series } from '../metrics/metrics.ts'
 import { type ExporterParts, exportBatch, exporterOptions, hrTime, originOf } from './otlp-common.ts'
 
 type OtlpMetrics = {
@@ -20,9 +20,6 @@ type OtlpMetrics = {
   /** Exports them a last time, at most until the deadline. */
   close(options: { deadline_ms: number }): Promise<void>
 }
-
-/** A metric that is read from the database may have to wait for it; it is then left out. */
-const READ_MILLISECONDS = 1_000
 
 export function createOtlpMetrics(parts: ExporterParts): OtlpMetrics {
   const { settings, endpoint, clock, log } = parts
@@ -36,23 +33,14 @@ export function createOtlpMetrics(parts: ExporterParts): OtlpMetrics {
   let hasFailed = false
 
   async function exportNow(): Promise<void> {
-    const all = families?.() ?? []
-    const read = await Promise.all(all.map((family) => readInTime(family)))
+    const reads = await Promise.all((families?.() ?? []).map((family) => readInTime(family, clock)))
     const time = { startTime: started, endTime: hrTime(clock.now()) }
-    const metrics = all.flatMap(({ definition }, at) => metricOf(definition, [...(read[at] ?? [])], time))
+    // `/metrics` reports what could not be read.
+    const metrics = reads.flatMap(({ definition, series }) => metricOf(definition, [...series], time))
     const batch: ResourceMetrics = { resource, scopeMetrics: [{ scope, metrics }] }
     const sending = exportBatch({ export: (_: ResourceMetrics[], done) => exporter.export(batch, done) }, [batch])
     if (!(await endsWithin(clock, timeout_ms, sending))) throw new Error('timeout')
     hasFailed = false
-  }
-
-  async function readInTime(family: ReadFamily): Promise<Iterable<Series<number | Histogram>> | undefined> {
-    try {
-      const reading = family.read()
-      return (await endsWithin(clock, READ_MILLISECONDS, reading)) ? await reading : undefined
-    } catch {
-      return undefined // `/metrics` reports it
-    }
   }
 
   /** One at a time; what is counted meanwhile is in the next one. */

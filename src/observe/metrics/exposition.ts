@@ -1,7 +1,7 @@
 /** Metrics as text for a scrape: the Prometheus text format 0.0.4, or OpenMetrics 1.0.0, written by prom-client. */
 import type { Metric, RegistryContentType } from 'prom-client'
-import { type Clock, endsWithin } from '../../kit/clock.ts'
-import { Histogram, type MetricDefinition, type ReadFamily, type Series } from './metrics.ts'
+import type { Clock } from '../../kit/clock.ts'
+import { Histogram, type MetricDefinition, type ReadFamily, readInTime, type Series } from './metrics.ts'
 
 export type MetricsFormat = 'text' | 'openmetrics'
 
@@ -11,9 +11,6 @@ type Exposition = {
   /** The metrics that could not be read, or not in time; they are left out. */
   failed: { name: string; cause: unknown }[]
 }
-
-/** A metric that is read from the database may have to wait for it; the other metrics must not. */
-const READ_MILLISECONDS = 1_000
 
 /** Lets other work run after each metric: a scrape of many series takes some milliseconds. */
 export async function expose(
@@ -26,15 +23,12 @@ export async function expose(
   writer.setContentType(format === 'openmetrics' ? Registry.OPENMETRICS_CONTENT_TYPE : Registry.PROMETHEUS_CONTENT_TYPE)
   const parts: string[] = []
   const failed: Exposition['failed'] = []
-  const read = families.map((family) => readInTime(family, clock))
-  for (const [at, { definition }] of families.entries()) {
-    const result = await read[at]
-    if (result instanceof Failure) {
-      failed.push({ name: definition.name, cause: result.cause })
-      continue
-    }
+  const reads = families.map((family) => readInTime(family, clock))
+  for (const reading of reads) {
+    const { definition, series, ...failure } = await reading
+    if ('cause' in failure) failed.push({ name: definition.name, cause: failure.cause })
     // Without a series there is nothing to show.
-    const values = valuesOf(definition, result ?? [])
+    const values = valuesOf(definition, series)
     if (values.length === 0) continue
     const { name, metric } = metricOf(definition, { values, format })
     writer.registerMetric(metric)
@@ -43,23 +37,6 @@ export async function expose(
   }
   const end = format === 'openmetrics' ? '# EOF\n' : ''
   return { content_type: writer.contentType, body: `${parts.join('\n')}\n${end}`, failed }
-}
-
-class Failure {
-  readonly cause: unknown
-  constructor(cause: unknown) {
-    this.cause = cause
-  }
-}
-
-async function readInTime(family: ReadFamily, clock: Clock): Promise<Iterable<Series<number | Histogram>> | Failure> {
-  try {
-    const reading = family.read()
-    const isRead = await endsWithin(clock, READ_MILLISECONDS, reading)
-    return isRead ? await reading : new Failure(new Error(`not read within ${READ_MILLISECONDS} ms`))
-  } catch (cause) {
-    return new Failure(cause)
-  }
 }
 
 /** As prom-client's own metrics describe their values to its registry. `sharedLabels` are written once and remembered. */

@@ -2,6 +2,7 @@
  * Metrics in memory: whoever counts finds a series once, keeps it, and then only adds to it. Label values are bounded in
  * number: whatever comes after them counts as `other`.
  */
+import { type Clock, endsWithin } from '../../kit/clock.ts'
 
 type MetricType = 'counter' | 'gauge' | 'histogram'
 
@@ -61,6 +62,22 @@ type Family<Value> = {
 }
 
 export type ReadFamily = { definition: MetricDefinition; read(): Promise<Iterable<Series<number | Histogram>>> }
+
+/** A metric that is read from the database may have to wait for it; the other metrics must not. */
+const READ_MILLISECONDS = 1_000
+
+type Reading = { definition: MetricDefinition; series: Iterable<Series<number | Histogram>>; cause?: unknown }
+
+/** Without series, and with a cause, where they could not be read, or not in time. */
+export async function readInTime({ definition, read }: ReadFamily, clock: Clock): Promise<Reading> {
+  try {
+    const reading = read()
+    if (await endsWithin(clock, READ_MILLISECONDS, reading)) return { definition, series: await reading }
+    throw new Error(`not read within ${READ_MILLISECONDS} ms`)
+  } catch (cause) {
+    return { definition, series: [], cause }
+  }
+}
 
 export type Metrics = {
   counter(definition: MetricDefinition): Family<Counter>
