@@ -3,28 +3,16 @@ import type { SpeechModelV4, TranscriptionModelV4 } from '@ai-sdk/provider'
 import {
   convertBase64ToUint8Array,
   createBinaryResponseHandler,
-  createJsonErrorResponseHandler,
   createJsonResponseHandler,
   mediaTypeToExtension,
   postFormDataToApi,
   postJsonToApi,
 } from '@ai-sdk/provider-utils'
 import { z } from 'zod/v4'
-import { ERROR_STRUCTURE } from './errors.ts'
-import { ownFields } from './http.ts'
-import { type Connection, lowercased, PROVIDER } from './settings.ts'
+import { callTo, ownFields } from './http.ts'
+import { type Connection, PROVIDER } from './settings.ts'
 
 type ModelParts = { connection: Connection; modelId: string }
-type CallParts = { headers?: Record<string, string | undefined>; abortSignal?: AbortSignal }
-
-/** Where a call goes, and how it is refused. */
-const callTo = async (path: string, { connection }: ModelParts, { headers, abortSignal }: CallParts) => ({
-  url: connection.url(path),
-  headers: { ...(await connection.headers()), ...lowercased(headers) },
-  fetch: connection.fetch,
-  failedResponseHandler: createJsonErrorResponseHandler(ERROR_STRUCTURE),
-  ...(abortSignal === undefined ? {} : { abortSignal }),
-})
 
 const responseOf = (modelId: string, headers: Record<string, string> | undefined) => ({
   timestamp: new Date(),
@@ -35,8 +23,7 @@ const responseOf = (modelId: string, headers: Record<string, string> | undefined
 /** The gateway requires a voice; that of OpenAI's own examples. */
 const DEFAULT_VOICE = 'alloy'
 
-export function createSpeechModel(parts: ModelParts): SpeechModelV4 {
-  const { modelId } = parts
+export function createSpeechModel({ connection, modelId }: ModelParts): SpeechModelV4 {
   return {
     specificationVersion: 'v4',
     provider: `${PROVIDER}.speech`,
@@ -45,7 +32,7 @@ export function createSpeechModel(parts: ModelParts): SpeechModelV4 {
       const { text, voice = DEFAULT_VOICE, outputFormat, instructions, speed, language, providerOptions } = options
       const own = ownFields(providerOptions)
       const { value, responseHeaders } = await postJsonToApi({
-        ...(await callTo('/audio/speech', parts, options)),
+        ...(await callTo(connection, '/audio/speech', options)),
         body: { input: text, voice, response_format: outputFormat, instructions, speed, ...own, model: modelId },
         successfulResponseHandler: createBinaryResponseHandler(),
       })
@@ -66,8 +53,7 @@ const Transcript = z.object({
   segments: z.array(z.object({ text: z.string(), start: z.number(), end: z.number() })).nullish(),
 })
 
-export function createTranscriptionModel(parts: ModelParts): TranscriptionModelV4 {
-  const { modelId } = parts
+export function createTranscriptionModel({ connection, modelId }: ModelParts): TranscriptionModelV4 {
   return {
     specificationVersion: 'v4',
     provider: `${PROVIDER}.transcription`,
@@ -89,7 +75,7 @@ export function createTranscriptionModel(parts: ModelParts): TranscriptionModelV
       const bytes = typeof audio === 'string' ? convertBase64ToUint8Array(audio) : new Uint8Array(audio)
       formData.append('file', new File([bytes], `audio.${mediaTypeToExtension(mediaType)}`, { type: mediaType }))
       const { value, responseHeaders } = await postFormDataToApi({
-        ...(await callTo('/audio/transcriptions', parts, options)),
+        ...(await callTo(connection, '/audio/transcriptions', options)),
         formData,
         successfulResponseHandler: createJsonResponseHandler(Transcript),
       })

@@ -10,27 +10,35 @@ import {
 import { ERROR_STRUCTURE } from './errors.ts'
 import { type Connection, lowercased, PROVIDER } from './settings.ts'
 
-type ApiRequest<T> = {
+type CallParts = {
+  headers?: Record<string, string | undefined> | undefined
+  abortSignal?: AbortSignal | undefined
+}
+
+type ApiRequest<T> = CallParts & {
   path: string
   schema: FlexibleSchema<T>
   /** Absent: a GET. */
   body?: unknown
-  headers?: Record<string, string | undefined> | undefined
-  abortSignal?: AbortSignal | undefined
 }
+
+/** Where a call goes, and how it is refused. */
+export const callTo = async (connection: Connection, path: string, { headers, abortSignal }: CallParts) => ({
+  url: connection.url(path),
+  headers: { ...(await connection.headers()), ...lowercased(headers) },
+  fetch: connection.fetch,
+  failedResponseHandler: createJsonErrorResponseHandler(ERROR_STRUCTURE),
+  ...(abortSignal === undefined ? {} : { abortSignal }),
+})
 
 export type ApiResponse<T> = { value: T; responseHeaders: Record<string, string> | undefined }
 
 /** Throws APICallError with the gateway's message and status, its code in `data.error.code`. */
 export async function sendRequest<T>(connection: Connection, request: ApiRequest<T>): Promise<ApiResponse<T>> {
-  const { path, schema, body, headers, abortSignal } = request
+  const { path, schema, body } = request
   const call = {
-    url: connection.url(path),
-    headers: { ...(await connection.headers()), ...lowercased(headers) },
-    fetch: connection.fetch,
-    failedResponseHandler: createJsonErrorResponseHandler(ERROR_STRUCTURE),
+    ...(await callTo(connection, path, request)),
     successfulResponseHandler: createJsonResponseHandler(schema),
-    ...(abortSignal === undefined ? {} : { abortSignal }),
   }
   const { value, responseHeaders } = await (body === undefined
     ? getFromApi({ ...call, validateUrl: false })

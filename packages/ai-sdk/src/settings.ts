@@ -46,13 +46,7 @@ export type TaskSettings = {
   videoData?: 'auto' | 'url' | 'binary' | undefined
 }
 
-export type TaskRules = {
-  pollIntervalMs: number
-  timeoutMs: number
-  cancelOnAbort: boolean
-  statusWaitSeconds: number
-  videoData: 'auto' | 'url' | 'binary'
-}
+export type TaskRules = { [name in keyof TaskSettings]-?: NonNullable<TaskSettings[name]> }
 
 const DEFAULT_RULES: TaskRules = {
   pollIntervalMs: 1_000,
