@@ -12,7 +12,7 @@ import {
   withExtras,
   withoutEmpty,
 } from '../orders/order-fields.ts'
-import { hasNoList, type ListedOrder, listSince, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
 import type { Provider, VideoCall } from '../provider.ts'
 import { type AdapterParts, withFieldRules } from '../settings.ts'
 import { formOf } from './form.ts'
@@ -94,18 +94,14 @@ function listOf(client: OrderClient, parts: AdapterParts, choices: Choices): Ord
   return {
     absent: choices.list === 'complete' ? 'not accepted' : 'unknown',
     since: (_, since, signal) =>
-      listSince(
-        since,
-        async ({ last }) => {
-          const after = last === undefined ? '' : `&after=${encodeURIComponent(last.id)}`
-          const { status, payload } = await client.get(`/videos?limit=100&order=desc${after}`, signal)
-          if (hasNoList(status)) return undefined
+      client.listOrders(since, signal, {
+        path: ({ last }) => `/videos?limit=100&order=desc${last ? `&after=${encodeURIComponent(last.id)}` : ''}`,
+        read(payload) {
           const { data, has_more } = isRecord(payload) ? payload : {}
-          if (status !== 200 || !Array.isArray(data)) throw client.unreadable(status)
+          if (!Array.isArray(data)) return undefined
           return { orders: recordsIn(data).map((video) => listed(video, client)), isLast: has_more !== true }
         },
-        () => client.unreadable(200),
-      ),
+      }),
     fieldsOf(call) {
       const { image, last_image, images, video } = call.request
       // The list does not show media: another order of the same prompt may be of another picture.

@@ -7,6 +7,7 @@ import type { FailCode, Json } from '../../spec/task.ts'
 import type { OrderCall, TaskProgress } from '../provider.ts'
 import { type AdapterParts, type ProviderSettings, settingsOf } from '../settings.ts'
 import { type ErrorClassifier, orderError } from './order-error.ts'
+import { hasNoList, listSince, type Page, type PagePlace } from './order-list.ts'
 import { foreignOperation, POLICY_WORDING } from './order-messages.ts'
 
 type OrderApi = {
@@ -110,6 +111,26 @@ export function createOrderClient(parts: AdapterParts, dialect: OrderApi) {
       const { status, payload } = await exchange({ method: 'GET', path, signal })
       return { status, payload }
     },
+    /**
+     * The orders of a list since then, newest first; undefined: the upstream has no such list. `read` returns undefined for
+     * what is no page of it.
+     */
+    listOrders: (
+      since: number,
+      signal: AbortSignal,
+      { path, read }: { path(place: PagePlace): string; read(payload: unknown): Page | undefined },
+    ) =>
+      listSince(
+        since,
+        async (place) => {
+          const { status, payload } = await exchange({ method: 'GET', path: path(place), signal })
+          if (hasNoList(status)) return undefined
+          const page = status === 200 ? read(payload) : undefined
+          if (!page) throw reading.unreadable(status)
+          return page
+        },
+        () => reading.unreadable(200),
+      ),
     /** Sends a command about a task, such as a cancel; resolves when the provider has agreed. */
     async send(method: 'DELETE' | 'POST' | 'PUT', path: string, signal: AbortSignal) {
       await send({ method, path, signal })

@@ -64,7 +64,9 @@ export function secondsOf(time: unknown): number {
 /** The year 2286; as milliseconds it is in April 1970. */
 const MAX_SECONDS = 9_999_999_999
 
-type Page = { orders: ListedOrder[]; isLast: boolean }
+export type Page = { orders: ListedOrder[]; isLast: boolean }
+/** The place of a page: its number, from 1, and the last order of those before it. */
+export type PagePlace = { number: number; last: ListedOrder | undefined }
 
 /** A page has at most a hundred orders: an account with more of them in some minutes is not searched. */
 const MAX_PAGES = 30
@@ -75,7 +77,7 @@ const MAX_PAGES = 30
  */
 export async function listSince(
   since: number,
-  read: (page: { number: number; last: ListedOrder | undefined }) => Promise<Page | undefined>,
+  read: (place: PagePlace) => Promise<Page | undefined>,
   tooLong: () => Error,
 ): Promise<ListedOrder[] | undefined> {
   const orders: ListedOrder[] = []

@@ -9,7 +9,6 @@ import { classifyFalError, failureOf, QUEUE_URL } from '../ai-sdk/vendors/fal-qu
 import { messageIn } from '../ai-sdk/vendors/response-values.ts'
 import { createOrderClient, isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import { withExtras } from '../orders/order-fields.ts'
-import { hasNoList, listSince } from '../orders/order-list.ts'
 import { foreignOperation } from '../orders/order-messages.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from '../provider.ts'
 import { type AdapterParts, firstOf } from '../settings.ts'
@@ -61,19 +60,16 @@ export function createFalThreeD(parts: AdapterParts): ThreeDProvider {
         const { model } = call
         const format = call.request.format
         const base = config.base_url === undefined ? undefined : client.base_url
-        let url: string | undefined = falListUrl({ model, since, base })
-        return listSince(
-          Number.NEGATIVE_INFINITY, // the URL has the time already, and the list is sorted by the end of requests
-          async () => {
-            const { status, payload } = await client.get(url ?? '', signal)
-            if (hasNoList(status)) return undefined
-            const page = readFalList(payload, { model, url: url ?? '' }, ({ path }) => ({ path, format }))
-            if (status !== 200 || !page) throw client.unreadable(status)
-            url = page.next
-            return { orders: page.orders, isLast: url === undefined }
+        let url = falListUrl({ model, since, base })
+        // The URL has the time already, and the list is sorted by the end of requests.
+        return client.listOrders(Number.NEGATIVE_INFINITY, signal, {
+          path: () => url,
+          read(payload) {
+            const page = readFalList(payload, { model, url }, ({ path }) => ({ path, format }))
+            url = page?.next ?? ''
+            return page && { orders: page.orders, isLast: page.next === undefined }
           },
-          () => client.unreadable(200),
-        )
+        })
       },
       fieldsOf: (call) => ({ always: { json_input: writeOrder(call, id) } }),
     },

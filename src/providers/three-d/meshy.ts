@@ -7,7 +7,7 @@ import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec
 import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
-import { hasNoList, type ListedOrder, listSince, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
 import { CANCELED, EXPIRED, foreignOperation } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -90,13 +90,10 @@ function listOf(client: OrderClient, upstream: string): OrderList<ThreeDCall> {
     absent: 'unknown',
     since(call, since, signal) {
       const order = writeOrder(call, upstream)
-      return listSince(
-        since,
-        async ({ number }) => {
-          const path = `${PATHS[order.way]}?page_num=${number}&page_size=${PAGE}&sort_by=-created_at`
-          const { status, payload } = await client.get(path, signal)
-          if (hasNoList(status)) return undefined
-          if (status !== 200 || !Array.isArray(payload)) throw client.unreadable(status)
+      return client.listOrders(since, signal, {
+        path: ({ number }) => `${PATHS[order.way]}?page_num=${number}&page_size=${PAGE}&sort_by=-created_at`,
+        read(payload) {
+          if (!Array.isArray(payload)) return undefined
           const orders = recordsIn(payload).map(({ id, created_at, prompt, ai_model, type }): ListedOrder => {
             const task = client.readId(id)
             const operation = operationOf(order, task, call)
@@ -104,8 +101,7 @@ function listOf(client: OrderClient, upstream: string): OrderList<ThreeDCall> {
           })
           return { orders, isLast: payload.length < PAGE }
         },
-        () => client.unreadable(200),
-      )
+      })
     },
     fieldsOf(call) {
       const { way, body } = writeOrder(call, upstream)

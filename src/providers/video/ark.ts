@@ -1,5 +1,5 @@
 /** ByteDance's Ark (Volcengine, BytePlus ModelArk), for the Seedance models: a content generation task, polled by its id. */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, taskMethods } from '../orders/order-client.ts'
@@ -13,7 +13,7 @@ import {
   toMediaUrl,
   withExtras,
 } from '../orders/order-fields.ts'
-import { hasNoList, type ListedOrder, listSince, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, recordsIn, secondsOf } from '../orders/order-list.ts'
 import { CANCELED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -51,17 +51,14 @@ export function createArk(parts: AdapterParts): Provider {
         // How soon a new task is in the list is not documented.
         absent: 'unknown',
         since: (_, since, signal) =>
-          listSince(
-            since,
-            async ({ number }) => {
-              const { status, payload } = await client.get(`${TASKS}?page_num=${number}&page_size=${PAGE}`, signal)
-              if (hasNoList(status)) return undefined
-              const { items } = isRecord(payload) ? payload : {}
-              if (status !== 200 || !Array.isArray(items)) throw client.unreadable(status)
+          client.listOrders(since, signal, {
+            path: ({ number }) => `${TASKS}?page_num=${number}&page_size=${PAGE}`,
+            read(payload) {
+              const items = memberOf(payload, 'items')
+              if (!Array.isArray(items)) return undefined
               return { orders: recordsIn(items).map((one) => listed(one, client)), isLast: items.length < PAGE }
             },
-            () => client.unreadable(200),
-          ),
+          }),
       },
     },
   }

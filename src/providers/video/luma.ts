@@ -4,7 +4,7 @@ import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, taskMethods } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { assertSupportedFields, onlyByUrl, ratioOf, tierOf, withExtras, withoutEmpty } from '../orders/order-fields.ts'
-import { hasNoList, type ListedOrder, listSince, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, recordsIn, secondsOf } from '../orders/order-list.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
@@ -30,18 +30,14 @@ export function createLuma(parts: AdapterParts): Provider {
         // How soon a new generation is in the list is not documented.
         absent: 'unknown',
         since: (_, since, signal) =>
-          listSince(
-            since,
-            async ({ number }) => {
-              const offset = (number - 1) * PAGE
-              const { status, payload } = await client.get(`/generations?limit=${PAGE}&offset=${offset}`, signal)
-              if (hasNoList(status)) return undefined
+          client.listOrders(since, signal, {
+            path: ({ number }) => `/generations?limit=${PAGE}&offset=${(number - 1) * PAGE}`,
+            read(payload) {
               const { generations, has_more } = isRecord(payload) ? payload : {}
-              if (status !== 200 || !Array.isArray(generations)) throw client.unreadable(status)
+              if (!Array.isArray(generations)) return undefined
               return { orders: recordsIn(generations).map((one) => listed(one, client)), isLast: has_more !== true }
             },
-            () => client.unreadable(200),
-          ),
+          }),
         fieldsOf(call) {
           const { prompt, keyframes, ...others } = writeOrder(call, parts.id)
           return { always: { prompt, keyframes }, where_shown: withoutEmpty(others) }
