@@ -96,7 +96,19 @@ export function createPackageErrors({ id, clock, log }: Pick<AdapterParts, 'id' 
     return error
   }
 
+  /** The operator can see what a package leaves out of a request. */
+  function logIgnored(
+    warnings: readonly ({ type: string } | { type: string; feature: string })[],
+    model: string,
+  ): void {
+    for (const warning of warnings) {
+      const feature = 'feature' in warning ? warning.feature : warning.type
+      log.debug('upstream request changed by its package', { provider: id, model, feature })
+    }
+  }
+
   return {
+    logIgnored,
     rejected,
     inBody,
     inResponse,

@@ -6,6 +6,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, ChatRequestField, Message } from '../../shared/canonical.ts'
+import { HAS_EFFECT } from '../../shared/field-rules.ts'
 import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
 import { customHistory, toolFields } from './custom-tools.ts'
 
@@ -51,17 +52,10 @@ const FORWARDED = [
 /** Fields that the gateway sets. The operator's lists and defaults cannot replace them. */
 const RESERVED = new Set(['model', 'messages', 'stream', 'stream_options'])
 
+const { function_call: _, ...others } = HAS_EFFECT
 /** For each field that a provider may not accept: whether leaving it out would change the response. */
 const ALTERS_RESPONSE: { [field in ChatRequestField]?: (request: ChatRequest) => boolean } = {
-  tools: (request) => (request.tools?.length ?? 0) > 0,
-  tool_choice: (request) => request.tool_choice !== undefined && request.tool_choice !== 'auto',
-  functions: (request) => (request.functions?.length ?? 0) > 0,
-  response_format: (request) => request.response_format !== undefined && request.response_format.type !== 'text',
-  n: (request) => (request.n ?? 1) > 1,
-  logprobs: (request) => request.logprobs === true,
-  stop: (request) => request.stop !== undefined && request.stop.length > 0,
-  audio: (request) => request.audio !== undefined,
-  modalities: (request) => request.modalities?.some((modality) => modality !== 'text') ?? false,
+  ...others,
   web_search_options: (request) => request.web_search_options !== undefined,
 }
 

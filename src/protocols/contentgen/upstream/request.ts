@@ -1,7 +1,6 @@
 /** Encodes a chat request for the contentgen API. Unsupported features are refused by name. */
 import type { JsonRecord } from '../../../kit/json.ts'
-import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
-import { refusedField } from '../../shared/request-error.ts'
+import { adapt, assertNotRefused, HAS_EFFECT, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
 import type { BodyOptions, MediaReader, UpstreamCall } from '../../shared/upstream.ts'
 import { conversationOf } from './contents.ts'
 import { generationOf } from './generation.ts'
@@ -20,7 +19,7 @@ export type ContentgenOptions = BodyOptions & {
 
 /** Fields that change the meaning and that the vendor does not support, or whose result has no canonical form. */
 const REFUSED: RefusedFields = {
-  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the response has no audio' },
+  audio: { isUsed: HAS_EFFECT.audio, instead: 'must be left out: the response has no audio' },
   modalities: {
     isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text' && one !== 'image') ?? false,
     instead: 'must be of "text" and "image"',
@@ -39,9 +38,7 @@ export function createBodyEncoder(settings: ContentgenOptions, media?: () => Med
   const defaults = Object.fromEntries(Object.entries(request_defaults).filter(([field]) => !RESERVED.has(field)))
 
   async function bodyOf({ model, request }: UpstreamCall, signal: AbortSignal): Promise<JsonRecord> {
-    for (const [field, { isUsed, instead }] of Object.entries(REFUSED)) {
-      if (isUsed(request)) throw refusedField(field, `${instead} for the model "${request.model}"`)
-    }
+    assertNotRefused(request, REFUSED)
     const rule = { ...ruleOf(model), ...settings.rule }
     const own = ownOptionsOf(request)
     const tools = toolsOf(request, rule)

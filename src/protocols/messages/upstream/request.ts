@@ -1,7 +1,7 @@
 /** Encodes a chat request for the Messages API. Unsupported features are refused by name. */
 import type { JsonRecord } from '../../../kit/json.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
-import { adapt, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
+import { adapt, assertNotRefused, HAS_EFFECT, REPLACED_FIELDS, type RefusedFields } from '../../shared/field-rules.ts'
 import { refusedField } from '../../shared/request-error.ts'
 import type { BodyOptions, UpstreamCall } from '../../shared/upstream.ts'
 import { vendorSchema } from './json-schema.ts'
@@ -18,13 +18,10 @@ export type MessagesOptions = BodyOptions & {
 
 /** Fields that change the meaning and that no model of the vendor supports. */
 const REFUSED: RefusedFields = {
-  n: { isUsed: ({ n = 1 }) => n > 1, instead: 'must be 1' },
-  logprobs: { isUsed: ({ logprobs }) => logprobs === true, instead: 'must be false: the vendor returns none' },
-  audio: { isUsed: ({ audio }) => audio !== undefined, instead: 'must be left out: the vendor generates no audio' },
-  modalities: {
-    isUsed: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
-    instead: 'must be ["text"]',
-  },
+  n: { isUsed: HAS_EFFECT.n, instead: 'must be 1' },
+  logprobs: { isUsed: HAS_EFFECT.logprobs, instead: 'must be false: the vendor returns none' },
+  audio: { isUsed: HAS_EFFECT.audio, instead: 'must be left out: the vendor generates no audio' },
+  modalities: { isUsed: HAS_EFFECT.modalities, instead: 'must be ["text"]' },
   ...REPLACED_FIELDS,
 }
 
@@ -78,9 +75,7 @@ export function createBodyEncoder(settings: MessagesOptions) {
 }
 
 function assertSupported(request: ChatRequest, rule: ModelRule): void {
-  for (const [field, { isUsed, instead }] of Object.entries(REFUSED)) {
-    if (isUsed(request)) throw refusedField(field, `${instead} for the model "${request.model}"`)
-  }
+  assertNotRefused(request, REFUSED)
   if (!rule.json_schema && request.response_format?.type === 'json_schema') {
     throw refusedField(
       'response_format',

@@ -1,5 +1,6 @@
 /** How each field of a chat request is encoded. The manual's table is generated from these rows. */
 import type { ChatRequest, ChatRequestField } from '../../shared/canonical.ts'
+import { HAS_EFFECT } from '../../shared/field-rules.ts'
 import { requestedSearch } from './tools.ts'
 
 type FieldMapping =
@@ -29,17 +30,11 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   prediction: { dropped: 'it only tunes' },
   tools: {
     sent: '`tools`; strict only if the request says so; custom tools as functions with `quirks.custom_tools: false`',
-    isUsed: ({ tools = [] }) => tools.length > 0,
+    isUsed: HAS_EFFECT.tools,
   },
-  tool_choice: {
-    sent: '`tool_choice`',
-    isUsed: ({ tool_choice }) => tool_choice !== undefined && tool_choice !== 'auto',
-  },
+  tool_choice: { sent: '`tool_choice`', isUsed: HAS_EFFECT.tool_choice },
   parallel_tool_calls: { sent: '`parallel_tool_calls`' },
-  response_format: {
-    sent: '`text.format`',
-    isUsed: ({ response_format }) => response_format !== undefined && response_format.type !== 'text',
-  },
+  response_format: { sent: '`text.format`', isUsed: HAS_EFFECT.response_format },
   verbosity: { sent: '`text.verbosity`' },
   reasoning_effort: {
     sent: '`reasoning.effort`, the closest that the model supports; left out for models that do not reason',
@@ -47,10 +42,7 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   reasoning_budget: { sent: '`reasoning.effort`: the closest, for models that are known to reason' },
   thinking_enabled: { sent: '`reasoning.effort`: the lowest for `false`, for models that are known to reason' },
   reasoning_summary: { sent: '`reasoning.summary`' },
-  logprobs: {
-    sent: '`include` of `message.output_text.logprobs`',
-    isUsed: ({ logprobs }) => logprobs === true,
-  },
+  logprobs: { sent: '`include` of `message.output_text.logprobs`', isUsed: HAS_EFFECT.logprobs },
   top_logprobs: { sent: '`top_logprobs`, with `logprobs`' },
   web_search: { sent: "the vendor's tool `web_search`", isUsed: (request) => requestedSearch(request) !== undefined },
   web_search_options: {
@@ -65,22 +57,10 @@ export const FIELD_MAPPINGS: { [field in ChatRequestField]-?: FieldMapping } = {
   prompt_cache_options: { sent: '`prompt_cache_options`' },
   store: { sent: '`store`; `false` by default' },
   provider_options: { sent: 'the members of `responses-compat`, unchanged' },
-  n: { refused: 'must be 1', isUsed: ({ n = 1 }) => n > 1 },
-  stop: {
-    refused: 'must be left out: the vendor has no stop sequences',
-    isUsed: ({ stop = [] }) => stop.length > 0,
-  },
-  audio: { refused: 'must be left out: the vendor generates no audio', isUsed: ({ audio }) => audio !== undefined },
-  modalities: {
-    refused: 'must be ["text"]',
-    isUsed: ({ modalities = [] }) => modalities.some((one) => one !== 'text'),
-  },
-  functions: {
-    refused: 'is not supported by the vendor; use "tools"',
-    isUsed: ({ functions = [] }) => functions.length > 0,
-  },
-  function_call: {
-    refused: 'is not supported by the vendor; use "tool_choice"',
-    isUsed: ({ function_call }) => typeof function_call === 'object',
-  },
+  n: { refused: 'must be 1', isUsed: HAS_EFFECT.n },
+  stop: { refused: 'must be left out: the vendor has no stop sequences', isUsed: HAS_EFFECT.stop },
+  audio: { refused: 'must be left out: the vendor generates no audio', isUsed: HAS_EFFECT.audio },
+  modalities: { refused: 'must be ["text"]', isUsed: HAS_EFFECT.modalities },
+  functions: { refused: 'is not supported by the vendor; use "tools"', isUsed: HAS_EFFECT.functions },
+  function_call: { refused: 'is not supported by the vendor; use "tool_choice"', isUsed: HAS_EFFECT.function_call },
 }

@@ -10,7 +10,7 @@ import { asFetch, type PackageFetch } from '../../upstream/transport-fetch.ts'
 import type { Connection } from '../connection.ts'
 import { optionsOf } from './call-options.ts'
 import { createChatErrors, isUnknownEvent } from './chat-errors.ts'
-import type { CallOptions, ChatFamily, ChatModel, PackageWarning } from './chat-family.ts'
+import type { CallOptions, ChatFamily, ChatModel } from './chat-family.ts'
 import { completionOf, type ResponseIdentity } from './completion.ts'
 import { readAhead } from './read-ahead.ts'
 import { createPartReader } from './stream-parts.ts'
@@ -61,20 +61,12 @@ export function createAiSdkChat(connection: Connection<ChatFamily, ChatModel>): 
     created: unixSeconds(clock),
   })
 
-  /** Tuning parameters may be left out; the operator can see which. */
-  function logWarnings(warnings: PackageWarning[], model: string): void {
-    for (const warning of warnings) {
-      const feature = 'feature' in warning ? warning.feature : warning.type
-      log.debug('upstream request changed by its package', { provider: id, model, feature })
-    }
-  }
-
   async function complete(call: ChatCall, signal: AbortSignal): Promise<ChatCompletion> {
     const options = await prepare(call, signal)
     const { model, wire } = await open(call, signal, false)
     try {
       const generated = await model.doGenerate(options)
-      logWarnings(generated.warnings, call.model)
+      errors.logIgnored(generated.warnings, call.model)
       const completion = completionOf(generated, identityOf(call))
       if (completion) return completion
       throw errors.cut(wire, call.model, generated.finishReason.raw ?? '')
@@ -93,7 +85,7 @@ export function createAiSdkChat(connection: Connection<ChatFamily, ChatModel>): 
         const decoded: ChatChunk[] = []
         let failure: GatewayError | undefined
         for (const part of batch) {
-          if (part.type === 'stream-start') logWarnings(part.warnings, call.model)
+          if (part.type === 'stream-start') errors.logIgnored(part.warnings, call.model)
           if (part.type === 'error' && !reader.isFinished() && !isUnknownEvent(part.error))
             failure ??= errors.inStream(part.error, wire, call.model)
           const chunk = failure ? undefined : reader.decode(part)

@@ -52,6 +52,7 @@ export function createChatErrors(
   return {
     cut,
     logged: errors.logged,
+    logIgnored: errors.logIgnored,
     /** Whatever a package's method threw. */
     thrown(thrown: unknown, wire: Wire, model: string): GatewayError {
       const isOurs = wire.failure || thrown instanceof GatewayError

@@ -1,6 +1,12 @@
 /** Fields that change the meaning of a response: refused where the vendor or its package would drop them. */
 import type { ChatRequest, Message } from '../../../protocols/shared/canonical.ts'
-import { hasAudioHistory, NO_AUDIO_HISTORY } from '../../../protocols/shared/field-rules.ts'
+import {
+  assertNotRefused,
+  HAS_EFFECT,
+  hasAudioHistory,
+  NO_AUDIO_HISTORY,
+  type RefusedFields,
+} from '../../../protocols/shared/field-rules.ts'
 import { refusedField } from '../../../protocols/shared/request-error.ts'
 import type { ChatVendor, Droppable, PackageWarning } from './chat-family.ts'
 
@@ -12,13 +18,11 @@ const hasMedia = ({ content }: Message) =>
 const hasToolHistory = ({ messages }: ChatRequest) =>
   messages.some(({ role, tool_calls }) => role === 'tool' || (tool_calls?.length ?? 0) > 0)
 
-const hasTools = ({ tools }: ChatRequest) => (tools?.length ?? 0) > 0
-
 const DROPPABLE: Record<Droppable, Rule> = {
-  tools: { param: 'tools', isRequested: hasTools, advice: 'cannot be used with the provider' },
+  tools: { param: 'tools', isRequested: HAS_EFFECT.tools, advice: 'cannot be used with the provider' },
   tool_choice: {
     param: 'tool_choice',
-    isRequested: (request) => hasTools(request) && request.tool_choice !== undefined && request.tool_choice !== 'auto',
+    isRequested: (request) => HAS_EFFECT.tools(request) && HAS_EFFECT.tool_choice(request),
     advice: 'must be "auto"',
   },
   tool_history: {
@@ -26,7 +30,7 @@ const DROPPABLE: Record<Droppable, Rule> = {
     isRequested: hasToolHistory,
     advice: 'must contain no tool calls and no tool results',
   },
-  stop: { param: 'stop', isRequested: ({ stop }) => (stop?.length ?? 0) > 0, advice: 'must be left out' },
+  stop: { param: 'stop', isRequested: HAS_EFFECT.stop, advice: 'must be left out' },
   json_object: {
     param: 'response_format',
     isRequested: (request) => request.response_format?.type === 'json_object',
@@ -45,35 +49,27 @@ const DROPPABLE: Record<Droppable, Rule> = {
 }
 
 /** Fields that no package supports. */
-const NEVER_SUPPORTED: { [field in keyof ChatRequest]?: Omit<Rule, 'param'> } = {
-  n: { isRequested: ({ n = 1 }) => n > 1, advice: 'must be 1' },
-  logprobs: { isRequested: ({ logprobs }) => logprobs === true, advice: 'must be false' },
-  messages: { isRequested: hasAudioHistory, advice: NO_AUDIO_HISTORY },
-  audio: { isRequested: ({ audio }) => audio !== undefined, advice: 'must be left out' },
-  modalities: {
-    isRequested: ({ modalities }) => modalities?.some((one) => one !== 'text') ?? false,
-    advice: 'must be ["text"]',
-  },
-  functions: { isRequested: ({ functions }) => (functions?.length ?? 0) > 0, advice: 'is not supported; use "tools"' },
-  function_call: {
-    isRequested: (request) => typeof request.function_call === 'object',
-    advice: 'is not supported; use "tool_choice"',
-  },
+const NEVER_SUPPORTED: RefusedFields = {
+  n: { isUsed: HAS_EFFECT.n, instead: 'must be 1' },
+  logprobs: { isUsed: HAS_EFFECT.logprobs, instead: 'must be false' },
+  messages: { isUsed: hasAudioHistory, instead: NO_AUDIO_HISTORY },
+  audio: { isUsed: HAS_EFFECT.audio, instead: 'must be left out' },
+  modalities: { isUsed: HAS_EFFECT.modalities, instead: 'must be ["text"]' },
+  functions: { isUsed: HAS_EFFECT.functions, instead: 'is not supported; use "tools"' },
+  function_call: { isUsed: HAS_EFFECT.function_call, instead: 'is not supported; use "tool_choice"' },
 }
 
 /** Throws `unsupported_parameter` for what would be dropped, as far as the vendor's row tells. */
 export function assertSupported(request: ChatRequest, vendor: ChatVendor, dropped: string[]): void {
   const refuse = (param: string, advice: string) => refusedField(param, `${advice} for the model "${request.model}"`)
-  for (const [field, { isRequested, advice }] of Object.entries(NEVER_SUPPORTED)) {
-    if (isRequested(request)) throw refuse(field, advice)
-  }
+  assertNotRefused(request, NEVER_SUPPORTED)
   for (const [name, { param, isRequested, advice }] of Object.entries(DROPPABLE)) {
     const isDropped = vendor.drops?.some((one) => one === name) || (param !== 'messages' && dropped.includes(param))
     if (isDropped && isRequested(request)) throw refuse(param, advice)
   }
-  const isWithoutTools = !hasTools(request) || request.tool_choice === 'none'
+  const isWithoutTools = !HAS_EFFECT.tools(request) || request.tool_choice === 'none'
   if (vendor.needsTools && isWithoutTools && hasToolHistory(request)) {
-    throw hasTools(request)
+    throw HAS_EFFECT.tools(request)
       ? refuse('tool_choice', 'must not be "none" after tool calls')
       : refuse('tools', 'must define the tools that are called in the messages,')
   }

@@ -37,10 +37,7 @@ export function createAiSdkImages(connection: Connection<ImageFamily, ImageModel
       const result = await model.doGenerate({ ...options, n, abortSignal: signal })
       const generated = observed.generated()
       if (generated) return generated
-      for (const warning of result.warnings) {
-        const feature = 'feature' in warning ? warning.feature : warning.type
-        log.debug('upstream request changed by its package', { provider: id, model: call.model, feature })
-      }
+      errors.logIgnored(result.warnings, call.model)
       return { images: result.images.map((image) => ({ base64: base64Of(image) })) }
     } catch (thrown) {
       signal.throwIfAborted()

@@ -8,22 +8,12 @@ import type { Media } from '../../media.ts'
 import { throwNeverSent } from '../../orders/order-error.ts'
 import { type CoveredNames, jsonOf, ownOptions, renameFields } from '../order-options.ts'
 import { dimensionsOf } from './dimensions.ts'
-import type { ImageVendor, OptionField } from './image-family.ts'
+import { type ImageVendor, OPTION_FIELDS, type OptionField } from './image-family.ts'
 import { maskIn } from './mask.ts'
 
 /** All but the number of images, which depends on the calls, and what belongs to one call. */
 export type ImageOptions = Omit<ImageModelV4CallOptions, 'n' | 'abortSignal' | 'headers'>
 
-const OPTIONS: readonly OptionField[] = [
-  'quality',
-  'style',
-  'background',
-  'output_format',
-  'output_compression',
-  'moderation',
-  'negative_prompt',
-  'user',
-]
 /** Those without which another image would be generated. */
 const MEANINGFUL: readonly OptionField[] = ['negative_prompt', 'output_format']
 
@@ -95,11 +85,10 @@ function assertSupported(
   vendor: ImageVendor,
   { model, upstream }: { model: string; upstream: string },
 ) {
-  const refuse = (param: string, why: string) =>
-    new GatewayError('unsupported_parameter', `The model "${model}" of "${upstream}" ${why}.`, {
-      param,
-      accepted: 'no',
-    })
+  const refuse = (param: string, why: string) => {
+    const message = `The model "${model}" of "${upstream}" ${why}.`
+    return new GatewayError('unsupported_parameter', message, { param, accepted: 'no' })
+  }
   const { only } = vendor
   if (only && !only.models.test(model)) {
     throw refuse('model', `does not generate images by this API: the names of models that do ${only.named}`)
@@ -122,7 +111,7 @@ function assertSupported(
 
 const optionsIn = (order: ImageOrder, { options = {} }: ImageVendor): JsonRecord =>
   Object.fromEntries(
-    OPTIONS.flatMap((field) => {
+    OPTION_FIELDS.flatMap((field) => {
       const name = options[field]
       return name === undefined || order[field] === undefined ? [] : [[name, order[field]]]
     }),

@@ -42,6 +42,7 @@ export function createImageErrors(parts: ErrorParts) {
 
   return {
     logged: errors.logged,
+    logIgnored: errors.logIgnored,
     unreadable: errors.unreadable,
     /** The error that a response is; undefined: it is none. */
     inResponse(response: UpstreamResponse, { model, isAccepted }: Request): GatewayError | undefined {

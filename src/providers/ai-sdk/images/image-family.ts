@@ -46,15 +46,17 @@ export type ImageResult = {
 }
 
 /** Fields of a request that are options of the vendor in packages. */
-export type OptionField =
-  | 'quality'
-  | 'style'
-  | 'background'
-  | 'output_format'
-  | 'output_compression'
-  | 'moderation'
-  | 'negative_prompt'
-  | 'user'
+export const OPTION_FIELDS = [
+  'quality',
+  'style',
+  'background',
+  'output_format',
+  'output_compression',
+  'moderation',
+  'negative_prompt',
+  'user',
+] as const
+export type OptionField = (typeof OPTION_FIELDS)[number]
 
 export type ImageFamily = {
   /** The path of a request that only queries the status of an order, although it is no GET. */
