@@ -431,7 +431,15 @@ const MISTAKES: [string, string][] = [
     'tasks: { copy_deadline_minutes: 43201 }',
     '1:33  tasks.copy_deadline_minutes: found 43201 (number), must be more than 0 and at most 43200',
   ],
-  ['tokens: { expires_after_days: 0 }', '1:31  tokens.expires_after_days: found 0 (number), must be more than 0'],
+  ['tokens: { expires_after_days: 0 }', '1:31  tokens.expires_after_days: found 0 (number), must be more than 0 and at most 36500'],
+  [
+    'models: { sandbox/compact: { retired_at: 1795999363032 } }',
+    '1:42  models.sandbox/compact.retired_at: found 1795999363032 (number), must be from 0 to 253402300799',
+  ],
+  [
+    'admin_tokens: { a: { role: viewer, secret: 0123456789abcdefghij, expires_at: 1795999363032 } }',
+    '1:78  admin_tokens.a.expires_at: found 1795999363032 (number), must be from 1 to 253402300799',
+  ],
   [
     'providers: { a: { kind: other, base_url: "http://a" } }',
     '1:25  providers.a.kind: found "other" (string), must be one of "chatcompat", "sandbox"',

@@ -5,6 +5,7 @@ import { notOneOf } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'
 import { CALL_FAMILIES } from '../spec/endpoint-family.ts'
 import { invalidValue } from '../spec/error.ts'
+import { LATEST_TIME } from '../spec/fields.ts'
 import { MAX_AMOUNT } from '../spec/price.ts'
 import { BUDGET_WINDOWS, type Budget, MAX_RATE_LIMIT, RATE_LIMIT_KEYS, type RateLimits } from '../spec/rate-limit.ts'
 import type { Project } from '../spec/token.ts'
@@ -12,8 +13,6 @@ import type { Project } from '../spec/token.ts'
 /** What can be set for a token and for a project. */
 export type AccountSettings = Omit<Project, 'project_id' | 'created_at' | 'disabled' | 'declared' | 'log_contents'>
 
-/** The end of the year 9999: a greater time is in milliseconds, or a mistake. */
-const LATEST = 253_402_300_799
 const MAX_NAME = 100
 const MAX_PATTERNS = 1_000
 const MAX_LABELS = 64
@@ -141,7 +140,7 @@ function readBudgets(budgets: Budget[], param: string): Budget[] {
     if (time_zone !== undefined && !isTimeZone(time_zone)) {
       throw invalid(`${at}.time_zone`, `found ${JSON.stringify(time_zone)}, must be a name such as Europe/Berlin`)
     }
-    if (!Number.isInteger(starts_at) || starts_at < 0 || starts_at > LATEST) {
+    if (!Number.isInteger(starts_at) || starts_at < 0 || starts_at > LATEST_TIME) {
       throw invalid(`${at}.starts_at`, `must be a time in whole unix seconds; found ${starts_at}`)
     }
     if (thresholds.length > 10 || thresholds.some((percent) => !(percent > 0 && percent <= 100))) {
@@ -188,7 +187,7 @@ function readGuards(guards: string[]): string[] {
 
 function readExpiry(expires_at: number | null, now: number): number | null {
   if (expires_at === null) return null
-  if (!Number.isInteger(expires_at) || expires_at > LATEST) {
+  if (!Number.isInteger(expires_at) || expires_at > LATEST_TIME) {
     throw invalid('expires_at', `must be a time in whole unix seconds; found ${expires_at}`)
   }
   if (expires_at <= now) throw invalid('expires_at', `must lie in the future; ${expires_at} has passed (now ${now})`)

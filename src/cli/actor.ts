@@ -2,10 +2,11 @@
 import { userInfo } from 'node:os'
 import type { AuditOrigin } from '../spec/audit.ts'
 
-/** Of the operating system; an id without a name, as in some containers, is shown as a number. */
+/** Of the operating system; where the runtime knows no name, as in some containers, the number. */
 export function commandLineActor(): AuditOrigin {
   try {
-    return { actor: `cli:${userInfo().username}` }
+    const { username, uid } = userInfo()
+    return { actor: `cli:${username === 'unknown' ? uid : username}` }
   } catch {
     return { actor: `cli:${process.getuid?.() ?? 'unknown'}` }
   }

@@ -4,7 +4,7 @@
  */
 import Type, { type Static, type TSchema } from 'typebox'
 import { CallFamily } from './endpoint-family.ts'
-import { closedObject, orNull } from './fields.ts'
+import { closedObject, LATEST_TIME, orNull } from './fields.ts'
 import { Budget, RateLimits } from './rate-limit.ts'
 
 /** With the keys in its type. */
@@ -92,7 +92,7 @@ export const ACCOUNT_SETTINGS = {
   expires_at: {
     shown: expires_at,
     given: expires_at,
-    in_file: Type.Integer({ minimum: 1, description: 'Unix seconds. Default: never.' }),
+    in_file: Type.Integer({ minimum: 1, maximum: LATEST_TIME, description: 'Unix seconds. Default: never.' }),
     unset: null,
     is_json: false,
   },

@@ -15,6 +15,9 @@ const optionsOf = <Limits extends object>(given: Given<Limits>): Limits & { desc
   return { ...limits, description }
 }
 
+/** The end of the year 9999, in unix seconds: a greater time is in milliseconds, or a mistake. */
+export const LATEST_TIME = 253_402_300_799
+
 /** No other members are allowed. */
 export const closed = { additionalProperties: false } as const
 

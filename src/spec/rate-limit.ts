@@ -1,6 +1,6 @@
 /** The names of rate limits and budgets: the same in the configuration, on the command line, in the store and in the API. */
 import Type from 'typebox'
-import { closedObject, flag, integer, list, text } from './fields.ts'
+import { closedObject, flag, integer, LATEST_TIME, list, text } from './fields.ts'
 import { MAX_AMOUNT } from './price.ts'
 
 /** What a rate limit counts in a window. `tokens` is input and output together. */
@@ -53,7 +53,7 @@ export const Budget = closedObject('Budget', {
     description: 'When it starts again; weeks on Monday, total never.',
   }),
   time_zone: text('IANA name, such as Europe/Berlin. Default UTC.'),
-  starts_at: integer({ minimum: 0 }, 'Unix seconds from which charges count. Default: all.'),
+  starts_at: integer({ minimum: 0, maximum: LATEST_TIME }, 'Unix seconds from which charges count. Default: all.'),
   thresholds: list(
     Type.Number({ exclusiveMinimum: 0, maximum: 100 }),
     { maxItems: 10 },

@@ -74,4 +74,4 @@ export const tooLate = () =>
   })
 
 export const silentFor = ({ provider }: Target, ms: number) =>
-  new GatewayError('upstream_timeout', `The upstream "${provider.id}" sent nothing within ${ms / 1000} s.`)
+  new GatewayError('upstream_timeout', `The upstream "${provider.id}" sent nothing within ${Math.round(ms) / 1000} s.`)

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { FILE_SETTINGS } from '../../spec/account-settings.ts'
 import { ADMIN_ROLES } from '../../spec/admin.ts'
-import { flag, integer, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { flag, integer, LATEST_TIME, oneOf, optional, section, text } from '../../spec/fields.ts'
 import { LOG_CONTENTS } from '../../spec/token.ts'
 import { budgets } from './account-schema.ts'
 import { rateLimits } from './rate-limit-schema.ts'
@@ -47,7 +47,7 @@ const DeclaredAdminToken = section({
   }),
   role: Type.Enum([...ADMIN_ROLES], { description: 'What it may do.' }),
   project: text('A key of `projects`, of a project_admin or project_member.'),
-  expires_at: integer({ minimum: 1 }, 'Unix seconds. Default: never.'),
+  expires_at: integer({ minimum: 1, maximum: LATEST_TIME }, 'Unix seconds. Default: never.'),
 })
 export type DeclaredAdminToken = Type.Static<typeof DeclaredAdminToken>
 

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { EXTRA_FIELDS } from '../../spec/chat-request.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { closedObject, flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { closedObject, flag, integer, LATEST_TIME, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
 import { MODEL_STATUSES } from '../../spec/model.ts'
 import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
@@ -41,7 +41,7 @@ import { TelemetryConfig } from './telemetry-schema.ts'
 import { ValkeyConfig } from './valkey-schema.ts'
 
 const seconds = (description: string, maximum = 86_400) => number({ exclusiveMinimum: 0, maximum }, description)
-const unixTime = (description: string) => integer({ minimum: 0 }, description)
+const unixTime = (description: string) => integer({ minimum: 0, maximum: LATEST_TIME }, description)
 
 export const Timeouts = section({
   connect_seconds: seconds('Time to establish the connection. Default 10.'),
