@@ -1,6 +1,7 @@
 /** The configuration: what is read from where, and that whatever is wrong is told with its place. */
 import { describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Ajv from 'ajv'
 import fc from 'fast-check'
@@ -112,6 +113,12 @@ describe('without a file', () => {
       throw Object.assign(new Error('secret words'), { code: 'EACCES' })
     }
     expect(problems({ readFile })).toEqual(['gatehouse.yaml  cannot be read: permission denied'])
+  })
+
+  test('a file in another encoding than UTF-8 is reported', () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'gatehouse-')), 'utf-16.yaml')
+    writeFileSync(path, '\ufeffsandbox: false', 'utf16le')
+    expect(() => loadConfig({ environment: { GATEHOUSE_CONFIG: path }, cwd: '/' })).toThrow('it is not UTF-8')
   })
 
   test('a directory is reported', () => {
@@ -431,7 +438,10 @@ const MISTAKES: [string, string][] = [
     'tasks: { copy_deadline_minutes: 43201 }',
     '1:33  tasks.copy_deadline_minutes: found 43201 (number), must be more than 0 and at most 43200',
   ],
-  ['tokens: { expires_after_days: 0 }', '1:31  tokens.expires_after_days: found 0 (number), must be more than 0 and at most 36500'],
+  [
+    'tokens: { expires_after_days: 0 }',
+    '1:31  tokens.expires_after_days: found 0 (number), must be more than 0 and at most 36500',
+  ],
   [
     'models: { sandbox/compact: { retired_at: 1795999363032 } }',
     '1:42  models.sandbox/compact.retired_at: found 1795999363032 (number), must be from 0 to 253402300799',

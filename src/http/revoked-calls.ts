@@ -50,7 +50,7 @@ export function createRevokedCalls({ open, isValid, settings, log }: RevokedCall
       one.abort(
         new GatewayError(
           'invalid_api_key',
-          'The API key of this request has been revoked or has expired, or its project is not active.',
+          'The API key of this request was revoked or replaced or has expired, or its project is not active.',
         ),
       )
     }

@@ -1,4 +1,5 @@
 /** The only reader of the configuration: merges file, environment and flags into one frozen value, or reports every problem. */
+import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { memberOf } from '../../kit/json.ts'
@@ -235,7 +236,7 @@ function attempt({ name, problems, read }: { name: string; problems: ConfigProbl
     return read()
   } catch (error) {
     const code = (error as { code?: string }).code ?? 'unknown cause'
-    const why = { EACCES: 'permission denied', EISDIR: 'it is a directory' }[code] ?? code
+    const why = { EACCES: 'permission denied', EISDIR: 'it is a directory', EILSEQ: 'it is not UTF-8' }[code] ?? code
     problems.push(unreadable(name, why))
     return undefined
   }
@@ -251,7 +252,9 @@ const unreadable = (file: string, why: string): ConfigProblem => ({
 
 export function readTextFile(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8')
+    const bytes = readFileSync(path)
+    if (!isUtf8(bytes)) throw Object.assign(new Error(`${path} is not UTF-8.`), { code: 'EILSEQ' })
+    return bytes.toString()
   } catch (error) {
     const { code } = error as { code?: string }
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined

@@ -47,7 +47,10 @@ export type StorageQuotas = Type.Static<typeof StorageQuotas>
 export const TokenDefaults = section({
   models: list(Type.String(), 'Of new tokens, as glob patterns. Default: ["*"].'),
   families: list(EndpointFamily, 'Of new tokens. Default: all.'),
-  expires_after_days: number({ exclusiveMinimum: 0, maximum: 36_500 }, 'Days after which new tokens expire. Default: never.'),
+  expires_after_days: number(
+    { exclusiveMinimum: 0, maximum: 36_500 },
+    'Days after which new tokens expire. Default: never.',
+  ),
   storage: optional(StorageQuotas),
   rate_limits: rateLimits('Of each token without its own.'),
   budgets: budgets('Of each token without its own.'),

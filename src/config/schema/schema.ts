@@ -2,7 +2,18 @@
 import Type from 'typebox'
 import { EXTRA_FIELDS } from '../../spec/chat-request.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { closedObject, flag, integer, LATEST_TIME, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import {
+  closedObject,
+  flag,
+  integer,
+  LATEST_TIME,
+  list,
+  number,
+  oneOf,
+  optional,
+  section,
+  text,
+} from '../../spec/fields.ts'
 import { MODEL_STATUSES } from '../../spec/model.ts'
 import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'

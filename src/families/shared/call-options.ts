@@ -69,7 +69,8 @@ function mayChooseRouting(
 function timeoutOf(text: string): number {
   const seconds = SECONDS.test(text) ? Number(text) : Number.NaN
   if (seconds > 0 && seconds <= MAX_TIMEOUT_SECONDS) return Math.round(seconds * 1000)
-  throw invalid(TIMEOUT_HEADER, `must be seconds above 0 and at most ${MAX_TIMEOUT_SECONDS}, with up to 3 decimals, such as 2.5`)
+  const rule = `must be a number of seconds above 0 and at most ${MAX_TIMEOUT_SECONDS}, with up to 3 decimals`
+  throw invalid(TIMEOUT_HEADER, `${rule}, such as 2.5`)
 }
 
 function isSet(text: string): boolean {
