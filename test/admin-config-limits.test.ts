@@ -31,13 +31,16 @@ afterEach(async () => {
 
 type Problem = { path: string; message: string }
 
-async function start(settings: Parameters<typeof startAdminGateway>[0] = {}) {
+async function start(settings: Parameters<typeof startAdminGateway>[0] = {}, variables: Record<string, string> = {}) {
   const root = mkdtempSync(join(tmpdir(), 'gatehouse-limits-'))
   closing.push(() => rmSync(root, { recursive: true }))
   const [file, data_dir] = [join(root, 'gatehouse.yaml'), join(root, 'data')]
   mkdirSync(data_dir)
   writeFileSync(file, TEXT)
-  const gateway: AdminGateway = await startAdminGateway({ file, data_dir, ...settings }, { environment })
+  const gateway: AdminGateway = await startAdminGateway(
+    { file, data_dir, ...settings },
+    { environment: { ...environment, ...variables } },
+  )
   closing.push(() => gateway[Symbol.asyncDispose]())
   const problemsOf = async (text: string) =>
     (await gateway.read<{ problems: Problem[] }>('/config/validate', { json: { text } })).problems
@@ -75,6 +78,12 @@ describe('a path given by the admin API', () => {
     ]) {
       expect([text, await problemsOf(text)]).toEqual([text, []])
     }
+  })
+
+  it('may not change the data directory for a later start without the variable that sets it now', async () => {
+    const { problemsOf, data_dir } = await start({}, { GATEHOUSE_DATA_DIR: '/var/lib/gatehouse' })
+    expect(await problemsOf('data_dir: /etc\n')).toMatchObject([{ path: 'data_dir' }])
+    expect(await problemsOf(`data_dir: ${data_dir}\n`)).toEqual([])
   })
 
   it('may be nowhere else', async () => {

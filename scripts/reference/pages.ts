@@ -72,7 +72,7 @@ export async function referencePages(): Promise<Page[]> {
       'Where no default is named, the name of the model decides, or there is none.',
       optionLists(),
       '## Presets',
-      'A `preset` has a kind (`chatcompat`, unless another is named), further APIs whose clients it passes through, the base URL, the variable of the key, and families that the kind lacks. What you write takes precedence.',
+      'A `preset` has a kind (`chatcompat`, unless another is named), further APIs (`with`) whose clients it passes through, the base URL, the variable of the key, and families that the kind lacks. What you write takes precedence.',
       definitions(presetRows()),
     ),
     page(

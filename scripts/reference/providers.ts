@@ -79,9 +79,10 @@ export const kindRows = (): string[][] =>
 export const presetRows = (): string[][] =>
   Object.entries(PRESETS).map(([preset, { kind = 'chatcompat', apis = {}, base_url, key_env }]) => {
     const families = familiesBeyond(familiesOf({ preset }), familiesOf({ kind, base_url }))
-    const apiNames = [...(kind === 'chatcompat' ? [] : [kind]), ...Object.keys(apis)]
+    const further = Object.keys(apis).map((api) => `with ${code(api)}`)
+    const names = kind === 'chatcompat' ? further : [code(kind), ...further]
     const parts = [code(base_url), key_env.map(code).join(' or '), families].filter(Boolean)
-    return [code(preset), apiNames.map(code).join(', '), parts.join('; ')]
+    return [code(preset), names.join(', '), parts.join('; ')]
   })
 
 /** The families of a preset that its kind lacks, or all of them if it lacks some itself. */

@@ -50,13 +50,17 @@ export function pathText(path: (string | number)[]): string {
 export function foundText(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array'
+  if (Array.isArray(value)) return arrayText(value.length)
   if (isRawNumber(value)) return rawText(value.rawJSON)
   if (typeof value === 'object') return 'an object'
-  if (typeof value === 'string') return value.length <= 40 ? `the string ${JSON.stringify(value)}` : 'a long string'
+  if (typeof value === 'string')
+    return value.length <= 40 ? `the string ${JSON.stringify(value)}` : `a string of ${value.length} characters`
   if (typeof value === 'number') return `the ${Number.isInteger(value) ? 'integer' : 'number'} ${value}`
   return `the ${typeof value} ${String(value)}`
 }
+
+const arrayText = (length: number): string =>
+  length === 0 ? 'an empty array' : `an array of ${length} ${length === 1 ? 'item' : 'items'}`
 
 const rawText = (digits: string): string =>
   digits.length > 40 ? 'a long number' : `the ${/^-?\d+$/.test(digits) ? 'integer' : 'number'} ${digits}`
@@ -185,10 +189,11 @@ function ofUnion(branches: Schema[], value: unknown, path: (string | number)[], 
   const results = branches.map((branch) => ({ branch, found: problems(branch, value, path, limit) }))
   if (results.some((result) => result.found.length === 0)) return []
   const ofType = results.filter(({ found }) => !(found[0]?.kind === 'type' && found[0].path.length === path.length))
-  // Where a fixed text is allowed beside a number, the error of another text names both.
+  // Where a fixed text is allowed beside a number or another one, the error of another text names both.
   const isWord =
-    typeof ofType[0]?.branch.const === 'string' &&
-    branches.every(({ type }) => type === 'string' || type === 'integer' || type === 'number')
+    (typeof ofType[0]?.branch.const === 'string' &&
+      branches.every(({ type }) => type === 'string' || type === 'integer' || type === 'number')) ||
+    (ofType.length > 1 && ofType.every(({ branch }) => 'const' in branch))
   const intended = isWord ? [] : ofType.filter(({ branch }) => fixedMembersFit(branch, value))
   if (intended.length === 1 || (intended.length > 0 && ofType.length === intended.length))
     return intended[0]?.found ?? []

@@ -23,7 +23,8 @@ afterEach(async () => {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
 })
 
-const away = () => new GatewayError('storage_unavailable', 'The store is away.')
+const away = () =>
+  new GatewayError('storage_unavailable', 'The store is away.', { cause: new Error('database or disk is full') })
 /** Lets work that waits for promises finish. */
 const settle = async () => {
   for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
@@ -371,6 +372,7 @@ describe('the spool', () => {
     expect(readdirSync(directory)).toEqual([])
     expect(await differences()).toEqual([])
     expect(logged().match(/could not be written/g)).toHaveLength(1)
+    expect(logged()).toContain('database or disk is full')
     ledger.record([entry()])
     await advance(50)
     await until(async () => (await stored()) === 6)

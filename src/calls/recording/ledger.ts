@@ -159,7 +159,8 @@ export function createLedger(parts: LedgerParts) {
       if (failures > 0) log.info('the ledger was written after failures', { failures })
       failures = 0
       return true
-    } catch (cause) {
+    } catch (error) {
+      const cause = (isUnavailable(error) && (error as GatewayError).cause) || error
       if (failures++ === 0) log.error('the ledger could not be written; will retry', { entries: entries.length }, cause)
       return false
     } finally {

@@ -1,6 +1,7 @@
 /** Checks the paths of a configuration that comes by the admin API: they lie below the data directory, without links. */
 import { lstatSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
+import { memberOf } from '../../kit/json.ts'
 import type { Loaded } from '../load/load.ts'
 import type { FileConfig } from '../schema/schema.ts'
 import { namedPaths } from './sandbox-paths.ts'
@@ -25,11 +26,11 @@ export function proposedPathProblems({ file, before, data_dir, config_file }: Pa
   const pathsOf = (value: unknown) => namedPaths(value, data_dir)
   const known = new Set(pathsOf(before.yaml?.value).map(({ base, text }) => resolve(base, text)))
   const out: Violation[] = []
-  if (typeof file.data_dir === 'string' && before.settings.data_dir === undefined) {
+  // Also where a variable or flag of this start wins: the next one may lack it.
+  if (typeof file.data_dir === 'string' && file.data_dir !== memberOf(before.yaml?.value, 'data_dir')) {
     const directory = resolve(dirname(config_file), file.data_dir)
     const message = 'cannot be changed by the admin API; write it into the file itself'
-    if (directory !== data_dir && directory !== before.config.data_dir)
-      out.push({ path: ['data_dir'], part: 'value', message })
+    if (directory !== data_dir) out.push({ path: ['data_dir'], part: 'value', message })
   }
   for (const { path, text, base, isSink } of pathsOf(file)) {
     const target = resolve(base, text)

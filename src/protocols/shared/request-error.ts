@@ -83,6 +83,8 @@ export function refusalOf(problem: Problem | undefined): GatewayError {
   if (problem.path.length === 0) {
     return new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(problem.found)}.`)
   }
+  if (problem.kind === 'unknown')
+    return invalidValue(param, `"${param}" is not known; there may be ${problem.expected}.`)
   const code = problem.kind === 'type' ? 'invalid_type' : 'invalid_value'
   return new GatewayError(code, `"${param}" must be ${mustBe(problem.expected)}, not ${foundText(problem.found)}.`, {
     param,
