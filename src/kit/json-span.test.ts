@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { closingQuote, spanOf, withMember, withoutMember, withValueAt } from './json-span.ts'
+import { closingQuote, spanOf, withMember, withoutMember, withValueAt, withValues } from './json-span.ts'
 
 describe('a member of a JSON text', () => {
   test('is replaced at any position, and nothing else changes', () => {
@@ -48,6 +48,14 @@ describe('a member of a JSON text', () => {
     )
   })
 
+  test('is replaced with others, whatever their order, and where they are missing', () => {
+    const text = '{"b":{"a":1}, "c" : "x", "a":2, "b":[]}'
+    expect(withValues(text, { a: '"A"', b: '3', missing: '4', c: 'null' })).toBe(
+      '{"b":{"a":1}, "c" : null, "a":"A", "b":3}',
+    )
+    expect(withValues(text, {})).toBe(text)
+  })
+
   test('is added at the end', () => {
     expect(withMember('{"a":{}} ', 'usage', 'null')).toBe('{"a":{},"usage":null} ')
   })
@@ -55,10 +63,14 @@ describe('a member of a JSON text', () => {
 
 test('ignores escaped quotes when it searches the end of a string', () => {
   fc.assert(
-    fc.property(fc.string(), (text) => {
+    fc.property(fc.string({ maxLength: 100 }), (text) => {
       const json = JSON.stringify(text)
       expect(closingQuote(`${json}, "more"`, 1)).toBe(json.length - 1)
     }),
   )
+  for (const length of [31, 32, 33]) {
+    expect(closingQuote(`"${'x'.repeat(length)}" and "`, 1)).toBe(length + 1)
+    expect(closingQuote(`"${'x'.repeat(length)}\\" and "`, 1)).toBe(length + 8)
+  }
   expect(closingQuote('"never', 1)).toBe(-1)
 })

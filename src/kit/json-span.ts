@@ -21,6 +21,23 @@ export function withValueAt(text: string, path: string[], value: string): string
   return span ? text.slice(0, span.start) + value + text.slice(span.end) : text
 }
 
+/** The same text with other values of members of the outermost object, where it has them. */
+export function withValues(text: string, values: Readonly<Record<string, string>>): string {
+  const spans: (Span & { value: string })[] = []
+  for (const name in values) {
+    const span = spanOf(text, [name])
+    if (span) spans.push({ ...span, value: values[name] ?? '' })
+  }
+  spans.sort((left, right) => left.start - right.start)
+  let changed = ''
+  let from = 0
+  for (const { start, end, value } of spans) {
+    changed += text.slice(from, start) + value
+    from = end
+  }
+  return changed + text.slice(from)
+}
+
 /** The same text without that member of the outermost object. */
 export function withoutMember(text: string, name: string): string {
   const span = spanOf(text, [name])
@@ -39,6 +56,12 @@ export function withMember(text: string, name: string, value: string): string {
 
 /** The end of a string, from within it: where its closing quote stands; -1 where it is not closed. */
 export function closingQuote(text: string, from: number): number {
+  // Most are short and without escapes: a search takes longer than to look at their characters.
+  for (let at = from; at < from + SHORT; at++) {
+    const sign = text.charCodeAt(at)
+    if (sign === QUOTE) return at
+    if (sign === BACKSLASH) break
+  }
   let quote = text.indexOf('"', from)
   while (quote !== -1 && isEscaped(text, quote, from)) quote = text.indexOf('"', quote + 1)
   return quote
@@ -50,6 +73,7 @@ function isEscaped(text: string, at: number, from: number): boolean {
   return slashes % 2 === 1
 }
 
+const SHORT = 32
 const QUOTE = 34
 const COMMA = 44
 const BACKSLASH = 92

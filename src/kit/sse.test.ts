@@ -14,7 +14,7 @@ function read(pieces: Uint8Array[], limit?: number): SseEvent[] {
 function blocksIn(pieces: Uint8Array[]): string[] {
   const blocks = createSseBlocks()
   const found: string[] = []
-  for (const text of [...pieces.map((piece) => blocks.push(piece)), blocks.end()]) {
+  for (const text of [...pieces.flatMap((piece) => blocks.push(piece)), blocks.end()]) {
     for (let at = 0, end = 0; at < text.length; at = end) {
       end = text.indexOf('\n\n', at) + 2
       if (end <= at) throw new Error(`no end after ${at} in ${JSON.stringify(text)}`)
@@ -161,7 +161,7 @@ describe('events kept as they came', () => {
   /** The text of all events of a body that arrives in these pieces. */
   function keep(pieces: Uint8Array[], limit?: number): string {
     const blocks = createSseBlocks(limit)
-    const text = pieces.map((piece) => blocks.push(piece)).join('') + blocks.end()
+    const text = pieces.flatMap((piece) => blocks.push(piece)).join('') + blocks.end()
     return Buffer.from(text, 'latin1').toString()
   }
   const eventsIn = (text: string) =>
@@ -181,12 +181,23 @@ describe('events kept as they came', () => {
     const bytes = encode(BODY)
     expect(keep(Array.from(bytes, (byte) => new Uint8Array([byte])))).toBe(KEPT)
     for (let at = 0; at <= bytes.length; at++) expect(keep([bytes.slice(0, at), bytes.slice(at)])).toBe(KEPT)
-    expect(createSseBlocks().push(encode('data: a\n\ndata: b'))).toBe('data: a\n\n')
+    expect(createSseBlocks().push(encode('data: a\n\ndata: b'))).toEqual(['data: a\n\n'])
+  })
+
+  test('the first one is a text of its own where its beginning came before', () => {
+    const blocks = createSseBlocks()
+    expect(blocks.push(encode('data: a'))).toEqual([])
+    expect(blocks.push(encode('\n\n\n\ndata: b\n\ndata: c\n\n\ndata: d\n'))).toEqual([
+      'data: a\n\n',
+      'data: b\n\ndata: c\n\n',
+    ])
+    expect(blocks.push(encode('\n\n\n'))).toEqual(['data: d\n\n'])
+    expect(blocks.end()).toBe('')
   })
 
   test('bytes that are no UTF-8 come out as they went in', () => {
     const bytes = new Uint8Array([...encode('data: '), 0xff, 0xfe, 0x80, ...encode('\n\n')])
-    expect(Buffer.from(createSseBlocks().push(bytes), 'latin1')).toEqual(Buffer.from(bytes))
+    expect(Buffer.from(createSseBlocks().push(bytes).join(''), 'latin1')).toEqual(Buffer.from(bytes))
   })
 
   test('an event that the end of the body closes is whole', () => {

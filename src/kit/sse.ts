@@ -26,22 +26,27 @@ export function createSseParser(limit = MAX_EVENT_CHARACTERS): SseParser {
   const blocks = new Blocks(limit)
   return {
     push: (bytes) => eventsIn(blocks.push(decoder.decode(bytes, { stream: true })), limit),
-    end: () => eventsIn(blocks.push(decoder.decode()) + blocks.end(), limit),
+    end: () => eventsIn([...blocks.push(decoder.decode()), blocks.end()], limit),
   }
 }
 
-function eventsIn(text: string, limit: number): SseEvent[] {
+function eventsIn(texts: readonly string[], limit: number): SseEvent[] {
   const events: SseEvent[] = []
+  for (const text of texts) readInto(events, text, limit)
+  return events
+}
+
+function readInto(events: SseEvent[], text: string, limit: number): void {
   for (let at = 0, end = 0; at < text.length; at = end + 2) {
     end = text.indexOf('\n\n', at)
     if (end - at > limit) throw tooLong(limit)
     const block = readBlock(text, at, end)
     if (block) events.push({ event: block.event, data: block.data })
   }
-  return events
 }
 
 const LINE_FEED = 10
+const NOTHING: readonly string[] = []
 /** A byte order mark, one character per byte. */
 const MARK = '\u00ef\u00bb\u00bf'
 
@@ -60,17 +65,19 @@ class SseBlocks {
     this.#blocks = new Blocks(limit)
   }
 
-  push(bytes: Uint8Array): string {
+  /** The whole events that these bytes complete, in one text or two. */
+  push(bytes: Uint8Array): readonly string[] {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-    return this.#blocks.push(this.#start === undefined ? text : this.#withoutMark(this.#start + text))
+    return this.#blocks.push(this.#start === undefined ? text : this.#withoutMark(text))
   }
 
   end(): string {
-    return this.#blocks.push(this.#start ?? '') + this.#blocks.end()
+    return this.#blocks.push(this.#start ?? '').join('') + this.#blocks.end()
   }
 
   /** All but a mark at the very start, which may come in pieces. */
-  #withoutMark(first: string): string {
+  #withoutMark(text: string): string {
+    const first = this.#start ? this.#start + text : text
     this.#start = first.length < MARK.length && MARK.startsWith(first) ? first : undefined
     if (this.#start !== undefined) return ''
     return first.startsWith(MARK) ? first.slice(MARK.length) : first
@@ -89,9 +96,10 @@ class Blocks {
 
   /**
    * The whole events that this text completes: each with the empty line that ends it, line ends as LF, otherwise as it
-   * came. Throws `SseTooLong`.
+   * came. The first one, where its beginning was stored, is a text of its own, so that the others are not copied. Throws
+   * `SseTooLong`.
    */
-  push(came: string): string {
+  push(came: string): readonly string[] {
     const text = this.#withLineFeeds(came)
     const rest = this.#rest
     // What was stored holds no end of an event, so only the new text is searched: no quadratic rescans of a long one.
@@ -101,7 +109,12 @@ class Blocks {
     const end = last === -1 ? 1 : last + 2
     this.#rest = isWhole ? text.slice(end) : rest + text
     if (this.#rest.length > this.#limit) throw tooLong(this.#limit)
-    return isWhole ? withOneEmptyLine(rest + text.slice(0, end)) : ''
+    if (!isWhole) return NOTHING
+    if (rest === '') return [withOneEmptyLine(text.slice(0, end))]
+    let first = isClosing ? 1 : text.indexOf('\n\n') + 2
+    while (first < end && text.charCodeAt(first) === LINE_FEED) first++
+    const completed = withOneEmptyLine(rest + text.slice(0, first))
+    return first === end ? [completed] : [completed, withOneEmptyLine(text.slice(first, end))]
   }
 
   /** At the end of the body: the event that was not closed by an empty line; '' where there is none. */

@@ -34,7 +34,11 @@ async function passed(last: GatewayError | undefined, isFinished: boolean) {
     release: () => void ends.push('released'),
     drop: () => void ends.push('dropped'),
   }
-  const step = (events: string): PassthroughStep => ({ events, received: [], isDone: false })
+  const step = (events: string): PassthroughStep => ({
+    events: events === '' ? [] : [events],
+    received: [],
+    isDone: false,
+  })
   const passthrough: ProtocolPassthrough = {
     headers: [],
     body: (body) => body,

@@ -3,6 +3,7 @@ import type { ClientRequest } from '../../calls/endpoint.ts'
 import type { ResponseStream, Try, Unread } from '../../calls/family.ts'
 import { isRecord } from '../../kit/json.ts'
 import type { ChatChunk, ChatRequest } from '../../protocols/shared/canonical.ts'
+import { bytesOf } from '../../protocols/shared/passthrough/events.ts'
 import type { PassthroughStep, PassthroughStream, ProtocolPassthrough } from '../../protocols/shared/protocol.ts'
 import { allowedHeaders, assertBody, assertOptions } from '../../providers/allowed/allowed.ts'
 import type {
@@ -262,7 +263,7 @@ class PassedBytes extends ResponseParts {
           if (!isLost(error) || !this.#stream.isFinished()) throw error
         }
         const events = this.#take(bytes)
-        if (events !== '') return { done: false, value: Buffer.from(events, 'latin1') }
+        if (events.length > 0) return { done: false, value: bytesOf(events) }
       }
       if (this.#failure) throw this.#failure
       return { done: true, value: undefined }
@@ -273,7 +274,7 @@ class PassedBytes extends ResponseParts {
   }
 
   /** The events that these bytes complete, without bytes the last ones. */
-  #take(bytes: Uint8Array | undefined): string {
+  #take(bytes: Uint8Array | undefined): string[] {
     const step = bytes ? this.#stream.push(bytes) : this.#stream.close()
     this.#count(step)
     const last = bytes && step.isDone && !step.failure ? this.#stream.close() : undefined
@@ -284,7 +285,7 @@ class PassedBytes extends ResponseParts {
       this.#isReleased = true
       this.#body.release()
     }
-    return last ? step.events + last.events : step.events
+    return last ? [...step.events, ...last.events] : step.events
   }
 
   #count({ received }: PassthroughStep): void {

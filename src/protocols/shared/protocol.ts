@@ -30,8 +30,8 @@ export type PassthroughParts = { head: ResponseHead; request: ChatRequest; write
 
 /** The result of some bytes of the provider. */
 export type PassthroughStep = {
-  /** For the client: whole events as latin1 text, one character per byte. */
-  events: string
+  /** For the client: texts of whole events as latin1, one character per byte. None is empty. */
+  events: string[]
   /**
    * For the meter, in order: the chunks of events that were parsed, and the text of those that were not. The text is
    * as it stands in JSON, in latin1.

@@ -136,7 +136,9 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
       }
       if (!this.#scrubber) return bytes
       if (bytes) this.#body ??= this.#scrubber.body()
-      const passed = bytes ? this.#body?.push(bytes) : this.#body?.end()
+      const size = bytes && this.#body?.takes(bytes)
+      if (size) this.#peeked = bytes?.subarray(size)
+      const passed = bytes ? this.#body?.push(size ? bytes.subarray(0, size) : bytes) : this.#body?.end()
       if (passed && passed.length > 0) return passed
       if (!bytes) return undefined
     }

@@ -12,6 +12,11 @@ export type SecretScrubber = {
 }
 
 export type BodyScrubber = {
+  /**
+   * How many of these bytes to push next; undefined: all. After bytes that are held back only the rest of their line, so
+   * that no more is copied to join them.
+   */
+  takes(bytes: Uint8Array): number | undefined
   /** Returns the bytes that may pass now; empty while they could be the beginning of a secret. */
   push(bytes: Uint8Array): Uint8Array
   /** Returns the bytes that were held back. */
@@ -25,6 +30,7 @@ export type DeltaWatch = {
 
 const REDACTED = '[redacted]'
 const REDACTED_BYTES = Buffer.from(REDACTED)
+const LINE_FEED = 10
 const NOTHING = new Uint8Array(0)
 /** Deltas are watched for the first half of a secret, but never for so few characters that it could be a common prefix. */
 const MIN_WATCHED = 8
@@ -133,6 +139,11 @@ class SearchedBody implements BodyScrubber {
 
   constructor(search: Search) {
     this.#search = search
+  }
+
+  takes(bytes: Uint8Array): number | undefined {
+    const end = this.#held.length === 0 ? 0 : bytes.indexOf(LINE_FEED) + 1
+    return end === 0 || end === bytes.length ? undefined : end
   }
 
   push(bytes: Uint8Array): Uint8Array {

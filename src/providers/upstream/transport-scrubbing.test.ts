@@ -63,6 +63,20 @@ describe('a response whose first bytes were looked at', () => {
     expect(text).toBe(clean)
   })
 
+  it('is clean wherever a key is cut, and only the line of the key is joined', async () => {
+    for (let cut = 1; cut < KEY.length; cut++) {
+      for (const end of ['\n', '\n\ndata: more\n\n', ` and ${KEY}\n\ndata: ${KEY}\n`, '']) {
+        const after = `${KEY.slice(cut)} two${end}`
+        const response = await responseOf([`one ${KEY.slice(0, cut)}`, after, 'three'])
+        const read: string[] = []
+        for (let bytes = await response.read(); bytes; bytes = await response.read()) read.push(`${Buffer.from(bytes)}`)
+        expect(read.join('')).toBe(`one [redacted] two${end.replaceAll(KEY, '[redacted]')}three`)
+        const line = end.includes('\n') ? end.slice(0, end.indexOf('\n') + 1) : end
+        expect(read[1]).toBe(`[redacted] two${line.replaceAll(KEY, '[redacted]')}`)
+      }
+    }
+  })
+
   it('is read as an excerpt with these bytes', async () => {
     const response = await responseOf(pieces)
     await response.peek()

@@ -38,7 +38,7 @@ function forwarded(passthrough: ProtocolPassthrough, pieces: Uint8Array[], reque
   const stream = passthrough.stream({ head, request, writer, faults })
   const output: PassthroughResult = { text: '', chunks: [], summary: '', failure: undefined }
   const take = ({ events, received: receivedLines, failure }: ReturnType<typeof stream.push>) => {
-    output.text += events
+    output.text += events.join('')
     for (const one of receivedLines) {
       if (typeof one === 'string') output.summary += one
       else output.chunks.push(one)

@@ -1,13 +1,22 @@
 /** Passthrough of chat completions. An event keeps its bytes wherever section 2.4 of the specification allows it. */
 import { isDeepStrictEqual } from 'node:util'
 import { isRecord, type JsonRecord, memberOf, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
-import { withMember, withoutMember, withValueAt } from '../../../kit/json-span.ts'
-import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
+import { withMember, withoutMember, withValues } from '../../../kit/json-span.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { type ChatChunk, type ChatCompletion, type ChunkChoice, OPENROUTER } from '../../shared/canonical.ts'
 import { isDoneMark, payloadOf } from '../../shared/chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, receiveText, Templates, toBytes } from '../../shared/passthrough/events.ts'
+import {
+  fromBytes,
+  nothingYet,
+  pass,
+  pushed,
+  receiveText,
+  stepOf,
+  Templates,
+  toBytes,
+} from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -94,17 +103,17 @@ class ChatcompatStream implements PassthroughStream {
   }
 
   push(bytes: Uint8Array): PassthroughStep {
-    return this.#take(pushed(this.#blocks, bytes, this.#faults), false)
+    return this.#take(pushed(this.#blocks, bytes, this.#faults))
   }
 
   close(): PassthroughStep {
-    const step = this.#isDone ? { ...nothingYet(), isDone: true } : this.#take(this.#blocks.end(), true)
+    const step = this.#isDone ? { ...nothingYet(), isDone: true } : this.#take([this.#blocks.end()], true)
     if (this.#normaliser.isFinished() || step.failure) return step
     if (!this.#isDone) return { ...step, failure: this.#faults.cut() }
     const missing = this.#normaliser.missingFinish()
     if (!missing) return { ...step, failure: this.#faults.notUnderstood('answered with an empty stream') }
     step.received.push(missing)
-    step.events += toBytes(this.#writer.encode([{ ...missing }]))
+    pass(step, toBytes(this.#writer.encode([{ ...missing }])))
     return step
   }
 
@@ -134,11 +143,7 @@ class ChatcompatStream implements PassthroughStream {
   }
 
   #withClientHead(data: string, original: JsonRecord): string {
-    let text = data
-    const { id, created, model } = this.#head
-    text = withValueAt(text, ['id'], id)
-    text = withValueAt(text, ['created'], created)
-    text = withValueAt(text, ['model'], model)
+    let text = withValues(data, this.#head)
     if (this.includesUsage && original.usage === undefined) text = withMember(text, 'usage', 'null')
     else if (!this.includesUsage && original.usage !== undefined) text = withoutMember(text, 'usage')
     return `data: ${text}\n\n`
@@ -182,7 +187,7 @@ class ChatcompatStream implements PassthroughStream {
       return
     }
     const { text, chunk } = this.#rewrite(data, payload)
-    step.events += text
+    pass(step, text)
     if (!chunk) return
     step.received.push(chunk)
     if (parsed.isPlain && text !== '') this.#learn(block, chunk)
@@ -206,14 +211,19 @@ class ChatcompatStream implements PassthroughStream {
     })
   }
 
-  #take(text: string, atEnd: boolean): PassthroughStep {
-    const step: PassthroughStep = nothingYet()
+  #take(texts: readonly string[], atEnd = false): PassthroughStep {
+    const step = stepOf(texts, (text, taken) => this.#takeEvents(text, taken, atEnd))
+    step.isDone = this.#isDone
+    return step
+  }
+
+  #takeEvents(text: string, step: PassthroughStep, atEnd: boolean): void {
     const texts: string[] = []
     let at = 0
     while (at < text.length && !this.#isDone && !step.failure) {
       const match = this.#templates.match(text, at)
       if (match) {
-        step.events += match.text
+        pass(step, match.text)
         texts.push(match.received)
         at = match.end
         continue
@@ -223,10 +233,7 @@ class ChatcompatStream implements PassthroughStream {
       this.#read(text.slice(at, end - 2), step, atEnd)
       at = end
     }
-    step.events = escapeLineEnds(step.events)
     receiveText(step, texts)
-    step.isDone = this.#isDone
-    return step
   }
 }
 

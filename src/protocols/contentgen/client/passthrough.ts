@@ -1,13 +1,13 @@
 /** Passthrough of contentgen. Events keep their bytes, except for the model's name. */
 import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
-import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatCompletion } from '../../shared/canonical.ts'
 import { payloadOf } from '../../shared/chunk-stream.ts'
 import { createSlots, type Member, type Slots } from '../../shared/passthrough/event-slots.ts'
-import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/events.ts'
+import { fromBytes, pass, pushed, stepOf, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -242,8 +242,13 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
     if (unparsed) step.received.push(...counter.take(joined(unparsed)))
   }
 
-  function take(text: string, atEnd: boolean): PassthroughStep {
-    const step = nothingYet()
+  function take(texts: readonly string[], atEnd = false): PassthroughStep {
+    const step = stepOf(texts, (text, taken) => takeEvents(text, taken, atEnd))
+    state.hasStarted ||= step.events.length > 0
+    return step
+  }
+
+  function takeEvents(text: string, step: PassthroughStep, atEnd: boolean): void {
     let unparsed: UnparsedEvents | undefined
     let at = 0
     while (at < text.length && !step.failure) {
@@ -253,25 +258,22 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
         if (unparsed?.slots !== slots) unparsed = flush(step, unparsed) ?? { slots, texts: [], last: [] }
         unparsed.texts.push(matched.values[slots.place('text')] ?? '')
         unparsed.last = matched.values
-        step.events += matched.rewritten ?? text.slice(at, matched.end)
+        pass(step, matched.rewritten ?? text.slice(at, matched.end))
         at = matched.end
         continue
       }
       unparsed = flush(step, unparsed)
       const end = text.indexOf('\n\n', at) + 2
-      step.events += read(text.slice(at, end), step, atEnd)
+      pass(step, read(text.slice(at, end), step, atEnd))
       at = end
     }
     flush(step, unparsed)
-    step.events = escapeLineEnds(step.events)
-    state.hasStarted ||= step.events !== ''
-    return step
   }
 
   return {
-    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    push: (bytes) => take(pushed(blocks, bytes, faults)),
     close() {
-      const step = take(blocks.end(), true)
+      const step = take([blocks.end()], true)
       if (step.failure) return step
       if (counter.isFinished()) step.received.push(counter.end())
       else {

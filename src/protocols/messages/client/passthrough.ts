@@ -1,11 +1,11 @@
 /** Passthrough of Messages. Events keep their bytes, except for the model's name. */
 import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { closingQuote, withMember, withValueAt } from '../../../kit/json-span.ts'
-import { createSseBlocks, escapeLineEnds, readSseBlock } from '../../../kit/sse.ts'
+import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { payloadOf } from '../../shared/chunk-stream.ts'
-import { fromBytes, nothingYet, pushed, receiveText, toBytes } from '../../shared/passthrough/events.ts'
+import { fromBytes, nothingYet, pass, pushed, receiveText, stepOf, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -134,8 +134,13 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
       : toBytes(JSON.stringify({ type, ...(parseJsonKeeping(fromBytes(text), ARGUMENTS) as JsonRecord) }))
   }
 
-  function take(text: string, atEnd: boolean): PassthroughStep {
-    const step: PassthroughStep = nothingYet()
+  function take(texts: readonly string[], atEnd = false): PassthroughStep {
+    const step = stepOf(texts, (text, taken) => takeEvents(text, taken, atEnd))
+    if (reader.isFinished()) step.failure = undefined
+    return step
+  }
+
+  function takeEvents(text: string, step: PassthroughStep, atEnd: boolean): void {
     const texts: string[] = []
     let copiedTo = 0
     let at = 0
@@ -154,26 +159,24 @@ function createMessagesStream({ head, faults }: PassthroughParts): PassthroughSt
       receiveText(step, texts)
       const rewritten = read(event, step, atEnd)
       if (rewritten !== event) {
-        step.events += text.slice(copiedTo, at) + rewritten
+        pass(step, text.slice(copiedTo, at))
+        pass(step, rewritten)
         copiedTo = end
       }
       at = end
       step.isDone = reader.isDone()
     }
-    step.events += text.slice(copiedTo, at)
-    step.events = escapeLineEnds(step.events)
+    pass(step, text.slice(copiedTo, at))
     receiveText(step, texts)
-    if (reader.isFinished()) step.failure = undefined
-    return step
   }
 
   return {
-    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    push: (bytes) => take(pushed(blocks, bytes, faults)),
     close() {
-      const step: PassthroughStep = reader.isDone() ? { ...nothingYet(), isDone: true } : take(blocks.end(), true)
+      const step: PassthroughStep = reader.isDone() ? { ...nothingYet(), isDone: true } : take([blocks.end()], true)
       if (!reader.isFinished()) step.failure ??= faults.cut()
       // The provider sent a stop reason but no `message_stop`, which clients wait for.
-      else if (!reader.isDone()) step.events += 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+      else if (!reader.isDone()) pass(step, 'event: message_stop\ndata: {"type":"message_stop"}\n\n')
       return step
     },
     isFinished: reader.isFinished,

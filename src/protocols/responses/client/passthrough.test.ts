@@ -55,7 +55,7 @@ function forwarded(pieces: Uint8Array[], more: Partial<PassthroughExchange> = {}
   let output = ''
   let failure: GatewayError | undefined
   const take = (step: ReturnType<typeof stream.push>) => {
-    output += step.events
+    output += step.events.join('')
     for (const one of step.received) chunks.push(one as ChatChunk)
     failure ??= step.failure
   }

@@ -6,7 +6,7 @@ import { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import { payloadOf } from '../../shared/chunk-stream.ts'
 import { createSlots, type Member, type Slots } from '../../shared/passthrough/event-slots.ts'
-import { fromBytes, nothingYet, pushed, toBytes } from '../../shared/passthrough/events.ts'
+import { fromBytes, nothingYet, pass, pushed, stepOf, toBytes } from '../../shared/passthrough/events.ts'
 import type {
   PassthroughParts,
   PassthroughStep,
@@ -176,8 +176,18 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
     if (chunk) step.received.push(chunk)
   }
 
-  function take(text: string, atEnd: boolean): PassthroughStep {
-    const step: PassthroughStep = nothingYet()
+  function take(texts: readonly string[], atEnd = false): PassthroughStep {
+    const step = stepOf(texts, (text, taken) => takeEvents(text, taken, atEnd))
+    step.isDone = last !== undefined
+    if (last) {
+      pass(step, escapeLineEnds(held))
+      held = ''
+    }
+    passed.hasStarted ||= step.events.length > 0
+    return step
+  }
+
+  function takeEvents(text: string, step: PassthroughStep, atEnd: boolean): void {
     let unparsed: { slots: Slots; texts: string[] } | undefined
     let number = ''
     const count = () => {
@@ -195,7 +205,8 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
         unparsed.texts.push(matched.values[slots.place('delta')] ?? '')
         number = matched.values[slots.place(NUMBER)] ?? ''
         if (matched.rewritten !== undefined) {
-          step.events += text.slice(unread, at) + matched.rewritten
+          pass(step, text.slice(unread, at))
+          pass(step, matched.rewritten)
           unread = matched.end
         }
         at = matched.end
@@ -207,27 +218,21 @@ function createResponsesStream({ head, faults }: PassthroughParts, exchange: Pas
       const event = text.slice(at, end)
       const rewritten = read(event, step, atEnd)
       if (rewritten !== event) {
-        step.events += text.slice(unread, at) + rewritten
+        pass(step, text.slice(unread, at))
+        pass(step, rewritten)
         unread = end
       }
       at = end
     }
     flush(step, unparsed)
     count()
-    step.events = escapeLineEnds(step.events + text.slice(unread, at))
-    step.isDone = last !== undefined
-    if (last) {
-      step.events += escapeLineEnds(held)
-      held = ''
-    }
-    passed.hasStarted ||= step.events !== ''
-    return step
+    pass(step, text.slice(unread, at))
   }
 
   return {
-    push: (bytes) => take(pushed(blocks, bytes, faults), false),
+    push: (bytes) => take(pushed(blocks, bytes, faults)),
     close() {
-      const step = last ? { ...nothingYet(), isDone: true } : take(blocks.end(), true)
+      const step = last ? { ...nothingYet(), isDone: true } : take([blocks.end()], true)
       if (!last) step.failure ??= faults.cut()
       return step
     },

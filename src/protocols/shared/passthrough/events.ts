@@ -4,7 +4,7 @@
  * text; the following ones are then rewritten without parsing them.
  */
 import { closingQuote } from '../../../kit/json-span.ts'
-import { type createSseBlocks, readSseBlock, SseTooLong } from '../../../kit/sse.ts'
+import { type createSseBlocks, escapeLineEnds, readSseBlock, SseTooLong } from '../../../kit/sse.ts'
 import type { PassthroughStep } from '../protocol.ts'
 import type { Faults } from '../upstream.ts'
 
@@ -14,8 +14,24 @@ export const fromBytes = (bytes: string): string => Buffer.from(bytes, 'latin1')
 /** The given text as latin1. */
 export const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
 
+/** The bytes of such texts, one after the other. */
+export function bytesOf(events: readonly string[]): Uint8Array {
+  const [only = '', another] = events
+  if (another === undefined) return Buffer.from(only, 'latin1')
+  let size = 0
+  for (const { length } of events) size += length
+  const bytes = Buffer.allocUnsafe(size)
+  let at = 0
+  for (const text of events) at += bytes.write(text, at, 'latin1')
+  return bytes
+}
+
 /** The whole events in some bytes. Throws where one is too long. */
-export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8Array, faults: Faults): string {
+export function pushed(
+  blocks: ReturnType<typeof createSseBlocks>,
+  bytes: Uint8Array,
+  faults: Faults,
+): readonly string[] {
   try {
     return blocks.push(bytes)
   } catch (thrown) {
@@ -24,7 +40,27 @@ export function pushed(blocks: ReturnType<typeof createSseBlocks>, bytes: Uint8A
   }
 }
 
-export const nothingYet = (): PassthroughStep => ({ events: '', received: [], isDone: false })
+export const nothingYet = (): PassthroughStep => ({ events: [], received: [], isDone: false })
+
+/** Adds whole events for the client. */
+export function pass(step: PassthroughStep, events: string): void {
+  if (events !== '') step.events.push(events)
+}
+
+/** Each text apart: joined first, long ones would be copied twice. Of many, most are short. */
+const FEW_TEXTS = 16
+
+/** What `takeEvents` makes of these texts of whole events. */
+export function stepOf(
+  texts: readonly string[],
+  takeEvents: (text: string, step: PassthroughStep) => void,
+): PassthroughStep {
+  const step = nothingYet()
+  for (const text of texts) takeEvents(text, step)
+  const { events } = step
+  step.events = (events.length > FEW_TEXTS ? [events.join('')] : events).map(escapeLineEnds)
+  return step
+}
 
 /** Takes note of the texts of events that passed unread, and empties their list. */
 export function receiveText(step: PassthroughStep, texts: string[]): void {
@@ -89,7 +125,7 @@ export class Templates {
   }
 }
 
-/** Matches as many consecutive events as possible. */
+/** Matches as many consecutive events as possible. What passes is one flat text, which is copied once more at most. */
 function apply(template: Template, text: string, at: number): Matched | undefined {
   const { before, after, last, rewritten } = template
   if (!text.startsWith(before, at)) return undefined
@@ -105,19 +141,21 @@ function apply(template: Template, text: string, at: number): Matched | undefine
   template.between ??= after + before
   rewritten.between ??= rewritten.after + rewritten.before
   const { between } = template
-  const received = [first]
-  while (text.startsWith(between, quote)) {
+  const texts = [first]
+  let goesOn = text.startsWith(between, quote)
+  while (goesOn) {
     from = quote + between.length
     quote = closingQuote(text, from)
-    if (quote === from || quote === -1 || !text.startsWith(after, quote)) break
-    received.push(text.slice(from, quote))
+    if (quote === from || quote === -1) break
+    goesOn = text.startsWith(between, quote)
+    if (!goesOn && !text.startsWith(after, quote)) break
+    texts.push(text.slice(from, quote))
     end = quote + after.length
   }
-  return {
-    text: rewritten.before + received.join(rewritten.between) + rewritten.after,
-    received: received.join(''),
-    end,
-  }
+  const received = texts.join('')
+  texts[0] = rewritten.before + first
+  texts.push(texts.pop() + rewritten.after)
+  return { text: texts.join(rewritten.between), received, end }
 }
 
 /** Matches one event with padding after its text. */
