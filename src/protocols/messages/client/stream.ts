@@ -15,12 +15,6 @@ type Item =
   | { kind: 'tool'; call: number; id: string; name: string; arguments: string }
 type Tool = Extract<Item, { kind: 'tool' }>
 
-type BlockStream = {
-  take(delta: Delta): string
-  /** The events that close the open block and send the waiting ones. */
-  end(): string
-}
-
 export const event = (type: string, members: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`
 
@@ -28,7 +22,7 @@ export const event = (type: string, members: object): string =>
  * Items after a tool call wait until its arguments are complete. So interleaved parallel calls leave one after the
  * other.
  */
-export function createBlockStream(): BlockStream {
+export function createBlockStream() {
   let index = -1
   let live: Item | undefined
   let waiting: Item[] = []
@@ -151,7 +145,7 @@ export function createBlockStream(): BlockStream {
 
   return {
     // Most deltas have one member: nothing is made for those that are absent.
-    take({ content, refusal, reasoning_content, reasoning_details, tool_calls, annotations }) {
+    take({ content, refusal, reasoning_content, reasoning_details, tool_calls, annotations }: Delta): string {
       let events = ''
       // A whole piece of reasoning repeats its text as plain text.
       const isRepeated = !isReasoning && reasoning_details && hasText(reasoning_details)
@@ -163,7 +157,8 @@ export function createBlockStream(): BlockStream {
       if (tool_calls) for (const call of tool_calls) events += takeCall(call)
       return events
     },
-    end() {
+    /** The events that close the open block and send the waiting ones. */
+    end(): string {
       let events = close()
       for (const item of waiting) events += open(item) + close()
       waiting = []
