@@ -7,21 +7,15 @@ import type { ImagePlan } from './render/draw-image.ts'
 import { createRenderWorkers, type RenderWorkers } from './render/workers.ts'
 import { createTemporaryFiles } from './temporary-files.ts'
 
-export type ImageRenderer = {
-  /** The bytes of the image. Rejects where a source or the mask cannot be decoded. */
-  draw(plan: ImagePlan, signal: AbortSignal): Promise<Uint8Array>
-  close(): Promise<void>
-}
+export type ImageRenderer = ReturnType<typeof createImageRenderer>
 
 /** One process: an edit takes much memory. It is not that of the videos, behind which an image would wait for a minute. */
-export function createImageRenderer({
-  renderWorkers = createRenderWorkers({ size: 1 }),
-}: {
-  renderWorkers?: RenderWorkers
-} = {}): ImageRenderer {
+export function createImageRenderer(parts: { renderWorkers?: RenderWorkers } = {}) {
+  const { renderWorkers = createRenderWorkers({ size: 1 }) } = parts
   const files = createTemporaryFiles()
   return {
-    async draw({ sources, mask, ...plan }, signal) {
+    /** The bytes of the image. Rejects where a source or the mask cannot be decoded. */
+    async draw({ sources, mask, ...plan }: ImagePlan, signal: AbortSignal): Promise<Uint8Array> {
       const path = await files.reserve('image')
       const encoded = { sources: sources.map(base64Of), ...(mask ? { mask: base64Of(mask) } : {}) }
       try {

@@ -8,12 +8,6 @@ import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { embed } from './embed.ts'
 import type { EmbedAnswer } from './embed-worker.ts'
 
-type Embedder = {
-  /** The vectors of these inputs. Rejects with the signal's reason once it is aborted. */
-  embed(inputs: EmbeddingInput[], dimensions: number, signal: AbortSignal): Promise<number[][]>
-  close(): void
-}
-
 /** Takes about ten milliseconds; characters or token ids. */
 const MAX_DIRECT = 8_000
 /** Of one piece in the worker: another call waits for it. */
@@ -22,7 +16,7 @@ const IDLE_MILLISECONDS = 60_000
 
 type Waiting = { resolve(embeddings: number[][]): void; reject(reason: unknown): void }
 
-export function createEmbedder({ clock }: { clock: Clock }): Embedder {
+export function createEmbedder({ clock }: { clock: Clock }) {
   let worker: Worker | undefined
   let cancelIdle = () => {}
   let lastTicket = 0
@@ -61,7 +55,8 @@ export function createEmbedder({ clock }: { clock: Clock }): Embedder {
   }
 
   return {
-    async embed(inputs, dimensions, signal) {
+    /** The vectors of these inputs. Rejects with the signal's reason once it is aborted. */
+    async embed(inputs: EmbeddingInput[], dimensions: number, signal: AbortSignal): Promise<number[][]> {
       if (lengthOf(inputs) <= MAX_DIRECT) return inputs.map((input) => embed(input, dimensions))
       const embeddings: number[][] = []
       for (const piece of piecesOf(inputs)) {

@@ -19,14 +19,6 @@ export type Job<Operation> = {
   settled: Promise<void>
 }
 
-type Jobs<Operation> = {
-  /** The job of the operation; starts it if there is none. Undefined: too many jobs are waiting. */
-  getOrStart(operation: Operation): Job<Operation> | undefined
-  has(id: string): boolean
-  cancel(job: Job<Operation>): void
-  close(): Promise<void>
-}
-
 /** What to render for an operation, in how many steps, and the name of its first file. */
 type Work = { plan: Plan; steps: number; name: string }
 
@@ -45,7 +37,7 @@ const RETENTION_MILLISECONDS = 10 * 60_000
 
 type JobEntry<Operation> = { job: Job<Operation>; stop: AbortController; cancelForget: () => void }
 
-export function createJobs<Operation extends StoredOrder>(parts: JobsParts<Operation>): Jobs<Operation> {
+export function createJobs<Operation extends StoredOrder>(parts: JobsParts<Operation>) {
   const { clock, files, renderWorkers, max_waiting = MAX_WAITING, workOf } = parts
   const jobs = new Map<string, JobEntry<Operation>>()
   let isClosed = false
@@ -111,15 +103,16 @@ export function createJobs<Operation extends StoredOrder>(parts: JobsParts<Opera
     renderWorkers.waiting() >= max_waiting || (owner !== undefined && renderWorkers.waiting(owner) >= max_waiting / 2)
 
   return {
-    has: (id) => jobs.has(id),
-    getOrStart(operation) {
+    has: (id: string) => jobs.has(id),
+    /** The job of the operation; starts it if there is none. Undefined: too many jobs are waiting. */
+    getOrStart(operation: Operation): Job<Operation> | undefined {
       const known = jobs.get(operation.id)
       if (!known && (isClosed || isFull(operation))) return undefined
       const entry = known ?? start(operation)
       extendRetention(entry)
       return entry.job
     },
-    cancel(job) {
+    cancel(job: Job<Operation>) {
       job.state = 'canceled'
       jobs.get(job.operation.id)?.stop.abort(new Error('canceled'))
       if (job.path) void files.remove(job.path)

@@ -2,7 +2,7 @@
  * Checks generated values against a JSON Schema (draft 2020-12, and the older forms that clients still send).
  * It is our own because clients write the schemas: its steps are bounded, and patterns never reach a backtracking matcher.
  */
-import { isRecord } from '../../../src/kit/json.ts'
+import { canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
 import { compilePattern, type Pattern } from './pattern.ts'
 
 export type Schema = Record<string, unknown>
@@ -93,15 +93,6 @@ export function resolveRef(reference: string, work: SchemaWork): unknown {
 /** Percent-decodes a name where possible; a stray percent sign stands for itself. */
 function decodeName(name: string): string {
   return /%(?![0-9a-f]{2})|%[89a-f]/i.test(name) ? name : decodeURIComponent(name)
-}
-
-/** The same text for equal JSON values, whatever the order of their keys. */
-export function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  if (!isRecord(value)) return JSON.stringify(value) ?? 'null'
-  const keys = Object.keys(value).sort()
-  const members = keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`)
-  return `{${members.join(',')}}`
 }
 
 function isOfType(value: unknown, type: unknown): boolean {

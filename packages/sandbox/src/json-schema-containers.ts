@@ -1,7 +1,6 @@
 /** Generates arrays and objects that fit a flat JSON Schema. */
-import { isRecord } from '../../../src/kit/json.ts'
+import { canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
 import {
-  canonical,
   fitsSchema,
   itemSchemas,
   listOf,

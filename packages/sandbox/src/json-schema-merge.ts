@@ -1,6 +1,6 @@
 /** Merges two JSON Schemas into one whose values fit both, as far as keywords can express it. */
-import { isRecord } from '../../../src/kit/json.ts'
-import { canonical, listOf, memberSchemas, type Schema, type SchemaWork, widthOf } from './json-schema-check.ts'
+import { canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
+import { listOf, memberSchemas, type Schema, type SchemaWork, widthOf } from './json-schema-check.ts'
 
 /** Of two bounds, the stricter one is kept: the larger or the smaller number. */
 const LARGER = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties', 'minContains']

@@ -19,12 +19,7 @@ type Unit = { text: string; kind: 'sentence' | 'line' | 'code' }
 
 type Found = { section: Section; score: number; isGood: boolean }
 
-export type Manual = {
-  /** The best sections first; `isGood` means that the question is clearly about the section. */
-  search(question: string, limit: number): Found[]
-  /** The part of the section that fits the question best, at most `maximum` characters. */
-  passage(section: Section, question: string, maximum: number): string
-}
+export type Manual = ReturnType<typeof createManual>
 
 /** Bounds for the memory of the index; a manual is far smaller. */
 const MAX_CHARACTERS = 4_000_000
@@ -38,7 +33,7 @@ const GOOD_COVERAGE = 0.5
 
 type Posting = { section: number; weight: number }
 
-export function createManual(pages: ManualPage[]): Manual {
+export function createManual(pages: ManualPage[]) {
   const sections = readSections(pages)
   const postings = new Map<string, Posting[]>()
   const lengths = sections.map((section, at) => {
@@ -65,6 +60,7 @@ export function createManual(pages: ManualPage[]): Manual {
     return closest(question, byTopic.get(topicKey(question) || key) ?? [])
   }
 
+  /** The best sections first; `isGood` means that the question is clearly about the section. */
   function search(question: string, limit: number): Found[] {
     const answer = sectionFor(question)
     const scored = scoreSections(question, limit)
@@ -102,7 +98,11 @@ export function createManual(pages: ManualPage[]): Manual {
       })
   }
 
-  return { search, passage: (section, question, maximum) => passageOf(section, question, { maximum, idf }) }
+  return {
+    search,
+    /** The part of the section that fits the question best, at most `maximum` characters. */
+    passage: (section: Section, question: string, maximum: number) => passageOf(section, question, { maximum, idf }),
+  }
 }
 
 const questionKey = (text: string): string => splitWords(text, MAX_QUESTION_TERMS).join(' ').toLowerCase()

@@ -69,9 +69,11 @@ const row = (model: string, rest: ModelConfig): ModelConfig => ({
   ...rest,
 })
 
+const GENERAL = { limits: withDefaults(32_768), capabilities: capabilities(true) }
+
 /** By full public id. */
 export const SANDBOX_MODELS: Record<string, ModelConfig> = {
-  'sandbox/general': row('general', { limits: withDefaults(32_768), capabilities: capabilities(true) }),
+  'sandbox/general': row('general', GENERAL),
   'sandbox/compact': row('compact', { limits: withDefaults(65_536), capabilities: capabilities(false) }),
   'sandbox/vision': row('vision', {
     limits: { ...SHARED, max_tokens: { minimum: 1, maximum: 4096 }, repetition_penalty: { minimum: 0 } },
@@ -86,16 +88,14 @@ export const SANDBOX_MODELS: Record<string, ModelConfig> = {
     status: 'deprecated',
     deprecated_at: DEPRECATED,
     replaced_by: 'sandbox/general',
-    limits: withDefaults(32_768),
-    capabilities: capabilities(true),
+    ...GENERAL,
   }),
   'sandbox/retired': row('retired', {
     status: 'retired',
     deprecated_at: DEPRECATED,
     retired_at: RETIRED,
     replaced_by: 'sandbox/general',
-    limits: withDefaults(32_768),
-    capabilities: capabilities(true),
+    ...GENERAL,
   }),
   'sandbox/embedding': row('embedding', {
     families: ['embeddings'],

@@ -5,20 +5,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { GatewayError } from '../../../src/spec/error.ts'
 
-export type TemporaryFiles = {
-  /** A new path in a new directory; other files in this directory are removed with it. */
-  reserve(name: string): Promise<string>
-  /** Never rejects. */
-  remove(path: string): Promise<void>
-  close(): Promise<void>
-}
+export type TemporaryFiles = ReturnType<typeof createTemporaryFiles>
 
 const PREFIX = 'gatehouse-sandbox-'
 /** A killed process leaves its directory behind; nothing in it is of use for longer than this. */
 const STALE_MILLISECONDS = 24 * 3_600_000
 const READ_BYTES = 64 * 1024
 
-export function createTemporaryFiles({ parent = tmpdir() }: { parent?: string } = {}): TemporaryFiles {
+export function createTemporaryFiles({ parent = tmpdir() }: { parent?: string } = {}) {
   let directory: Promise<string> | undefined
 
   async function createDirectory(): Promise<string> {
@@ -27,7 +21,8 @@ export function createTemporaryFiles({ parent = tmpdir() }: { parent?: string } 
   }
 
   return {
-    async reserve(name) {
+    /** A new path in a new directory; other files in this directory are removed with it. */
+    async reserve(name: string): Promise<string> {
       directory ??= createDirectory()
       // A failure is not cached: the next order tries again.
       directory.catch(() => {
@@ -37,8 +32,8 @@ export function createTemporaryFiles({ parent = tmpdir() }: { parent?: string } 
       await mkdir(own)
       return join(own, name)
     },
-    // What cannot be removed now is removed with the whole directory.
-    remove: (path) => rm(dirname(path), { recursive: true, force: true }).catch(() => {}),
+    /** Never rejects: what cannot be removed now is removed with the whole directory. */
+    remove: (path: string) => rm(dirname(path), { recursive: true, force: true }).catch(() => {}),
     async close() {
       const current = directory
       directory = undefined

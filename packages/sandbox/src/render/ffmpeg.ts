@@ -6,15 +6,6 @@ import { WATERMARK } from './picture.ts'
 import type { RenderPlan } from './plan.ts'
 import { SAMPLE_RATE } from './sound.ts'
 
-type Ffmpeg = {
-  /** Takes red, green, blue and alpha of every pixel; resolves when the next frame can be written. */
-  add(pixels: Uint8Array): Promise<void>
-  /** Resolves when the file is complete. */
-  finish(): Promise<void>
-  /** Ends it without a file. */
-  kill(): void
-}
-
 /** The path of the first ffmpeg on PATH. */
 export async function findFfmpeg(environment: Record<string, string | undefined>): Promise<string | undefined> {
   for (const directory of (environment.PATH ?? '').split(delimiter).filter(Boolean)) {
@@ -33,7 +24,7 @@ const PIECE_BYTES = 64 * 1024
 
 type FfmpegParts = { command: string; plan: RenderPlan; path: string; sound: Float32Array | undefined }
 
-export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts): Promise<Ffmpeg> {
+export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts) {
   const soundPath = `${path}.f32`
   if (sound) await writeFile(soundPath, new Uint8Array(sound.buffer))
   const child = spawn(command, argumentsFor(plan, path, sound && soundPath), { stdio: ['pipe', 'ignore', 'pipe'] })
@@ -53,17 +44,20 @@ export async function startFfmpeg({ command, plan, path, sound }: FfmpegParts): 
   // The exit code of the process reports a broken pipe.
   child.stdin.on('error', () => {})
   return {
-    async add(pixels) {
+    /** Takes red, green, blue and alpha of every pixel; resolves when the next frame can be written. */
+    async add(pixels: Uint8Array) {
       for (let at = 0; at < pixels.length; at += PIECE_BYTES) {
         const piece = pixels.subarray(at, at + PIECE_BYTES)
         const isWritten = new Promise<void>((resolve) => child.stdin.write(piece, () => resolve()))
         await Promise.race([isWritten, ended])
       }
     },
+    /** Resolves when the file is complete. */
     async finish() {
       child.stdin.end()
       await ended
     },
+    /** Ends it without a file. */
     kill() {
       child.kill('SIGKILL')
     },

@@ -4,7 +4,7 @@ import { createRandom, type Random } from '../random.ts'
 import type { CanvasTools } from './canvas.ts'
 import { createGlyphCheck, legibleText } from './legible.ts'
 import type { ModelPlan } from './model-plan.ts'
-import { WATERMARK } from './picture.ts'
+import { fillLegibly, WATERMARK } from './picture.ts'
 import { LINE_HEIGHT, layoutText } from './word-wrap.ts'
 
 /** The texture is twice as wide as high: it wraps around the model. */
@@ -40,24 +40,13 @@ export function drawTexture({ create, fontOf }: CanvasTools, { seed, text, quick
     const top = height / 2 - ((lines.length - 1) * pixels * LINE_HEIGHT) / 2
     context.font = fontOf(pixels, 700)
     lines.forEach((line, index) => {
-      drawText(context, line, { x: middle, y: top + index * pixels * LINE_HEIGHT, shadow: pixels / 16 })
+      const place = { x: middle, y: top + index * pixels * LINE_HEIGHT, shadow: pixels / 16 }
+      fillLegibly(context, line, { ...place, darkness: 0.6 })
     })
     context.font = fontOf(height / 44, 500)
-    drawText(context, WATERMARK, { x: middle, y: height * 0.74, shadow: 1 })
+    fillLegibly(context, WATERMARK, { x: middle, y: height * 0.74, shadow: 1, darkness: 0.6 })
   }
   return canvas
-}
-
-/** Draws white text with a shadow, which is legible on every colour. */
-function drawText(
-  context: SKRSContext2D,
-  text: string,
-  { x, y, shadow }: { x: number; y: number; shadow: number },
-): void {
-  context.fillStyle = 'rgba(0, 0, 0, 0.6)'
-  context.fillText(text, x + shadow, y + shadow)
-  context.fillStyle = '#ffffff'
-  context.fillText(text, x, y)
 }
 
 type Background = { width: number; height: number; random: Random }

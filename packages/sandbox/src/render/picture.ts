@@ -144,14 +144,21 @@ function drawMargin(drawing: DrawingContext, { width, height }: Still, time: str
 
 type Place = { x: number; y: number; pixels: number; weight: Weight; align: 'left' | 'right' | 'center' }
 
-/** Draws white text with a shadow, which is legible on every colour. */
 function drawText({ context, fontOf }: DrawingContext, text: string, { x, y, pixels, weight, align }: Place): void {
   context.font = fontOf(pixels, weight)
   context.textAlign = align
   context.textBaseline = 'middle'
-  const offset = Math.max(1, pixels / 16)
-  context.fillStyle = 'rgba(0, 0, 0, 0.55)'
-  context.fillText(text, x + offset, y + offset)
+  fillLegibly(context, text, { x, y, shadow: Math.max(1, pixels / 16), darkness: 0.55 })
+}
+
+/** White text with a shadow is legible on every colour. */
+export function fillLegibly(
+  context: SKRSContext2D,
+  text: string,
+  { x, y, shadow, darkness }: { x: number; y: number; shadow: number; darkness: number },
+): void {
+  context.fillStyle = `rgba(0, 0, 0, ${darkness})`
+  context.fillText(text, x + shadow, y + shadow)
   context.fillStyle = '#ffffff'
   context.fillText(text, x, y)
 }

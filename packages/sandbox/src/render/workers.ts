@@ -29,14 +29,7 @@ type RenderWorkerJob = {
   onFrame: (frames: number) => void
 }
 
-export type RenderWorkers = {
-  /** Resolves when the file is complete. Rejects with the error, or with the signal's reason once it is aborted. */
-  render(job: RenderWorkerJob, signal: AbortSignal): Promise<void>
-  /** How many jobs have not started: of all owners, or of one. */
-  waiting(owner?: string): number
-  /** Stops every process; all unfinished jobs reject. */
-  close(): void
-}
+export type RenderWorkers = ReturnType<typeof createRenderWorkers>
 
 export type RenderWorkersParts = {
   /** For timeouts of real processes. */
@@ -60,7 +53,7 @@ export const workerCount = (cores: number): number => Math.max(1, Math.floor(cor
 type PendingJob = { job: RenderWorkerJob; resolve: () => void; reject: (reason: unknown) => void }
 type Worker = { process: ChildProcess; pending: PendingJob | undefined; cancelTimer: () => void }
 
-export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
+export function createRenderWorkers(parts: RenderWorkersParts) {
   const { clock = systemClock, size = workerCount(availableParallelism()), use_ffmpeg = true } = parts
   const workers = new Set<Worker>()
   const queue: PendingJob[] = []
@@ -165,7 +158,8 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
   }
 
   return {
-    render(job, signal) {
+    /** Resolves when the file is complete. Rejects with the error, or with the signal's reason once it is aborted. */
+    render(job: RenderWorkerJob, signal: AbortSignal) {
       return new Promise<void>((resolve, reject) => {
         if (isClosed) return reject(new Error('the renderer is closed'))
         if (signal.aborted) return reject(signal.reason)
@@ -189,7 +183,10 @@ export function createRenderWorkers(parts: RenderWorkersParts): RenderWorkers {
         dispatch()
       })
     },
-    waiting: (owner) => (owner === undefined ? queue.length : queue.filter(({ job }) => job.owner === owner).length),
+    /** How many jobs have not started: of all owners, or of one. */
+    waiting: (owner?: string) =>
+      owner === undefined ? queue.length : queue.filter(({ job }) => job.owner === owner).length,
+    /** Stops every process; all unfinished jobs reject. */
     close() {
       isClosed = true
       const closed = new Error('the renderer is closed')
