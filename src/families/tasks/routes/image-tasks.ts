@@ -1,10 +1,8 @@
-/** Images as tasks (`async: true`): submitted, read, listed, canceled, downloaded. */
-import type { Context, Route } from '../../../http/context.ts'
+/** Images as tasks (`async: true`): how they are submitted. */
+import type { Context } from '../../../http/context.ts'
 import type { ImageOperation, ImageRequest } from '../../../spec/image-request.ts'
 import { IMAGE_FAMILIES } from '../order-kinds.ts'
 import { encodeTaskCreated } from '../task-response.ts'
-import { contentRoute } from './content.ts'
-import { cancelRoute, listRoute, statusRoute } from './read-task.ts'
 import { submitOrder, type TaskApi, type TaskApiParts } from './task-api.ts'
 
 export const IMAGE_TASKS: TaskApi = {
@@ -14,13 +12,6 @@ export const IMAGE_TASKS: TaskApi = {
   thing: 'image',
   families: IMAGE_FAMILIES,
 }
-
-export const imageTaskRoutes = (parts: TaskApiParts): Route[] => [
-  listRoute(parts, IMAGE_TASKS),
-  statusRoute(parts, IMAGE_TASKS),
-  cancelRoute(parts, IMAGE_TASKS),
-  contentRoute(parts, { ...IMAGE_TASKS, media: ['image/png', 'image/jpeg', 'image/webp'] }),
-]
 
 /** Accepts a request for images as a task. */
 export async function orderImages(

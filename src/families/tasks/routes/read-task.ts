@@ -17,9 +17,15 @@ import {
   taskHeaders,
 } from './task-api.ts'
 
+export const readRoutes = (parts: TaskApiParts, api: TaskApi): Route[] => [
+  listRoute(parts, api),
+  statusRoute(parts, api),
+  cancelRoute(parts, api),
+]
+
 const idOf = ({ id }: TaskApi) => ({ [id]: 'The identifier that was returned when the task was created.' })
 
-export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
+const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   ...TASK_ERROR_FORMAT,
   method: 'GET',
   path: `${api.path}/:${api.id}`,
@@ -42,7 +48,7 @@ export const statusRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   },
 })
 
-export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
+const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   ...TASK_ERROR_FORMAT,
   method: 'GET',
   path: api.path,
@@ -66,7 +72,7 @@ export const listRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   },
 })
 
-export const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
+const cancelRoute = (parts: TaskApiParts, api: TaskApi): Route => ({
   ...TASK_ERROR_FORMAT,
   method: 'POST',
   path: `${api.path}/:${api.id}/cancel`,
