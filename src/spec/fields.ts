@@ -24,7 +24,8 @@ export const closed = { additionalProperties: false } as const
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
 export const flag = (...given: Given<{ default?: boolean }>) => optional(Type.Boolean(optionsOf(given)))
-export const text = (...given: Given<TStringOptions>) => optional(Type.String(optionsOf(given)))
+export const requiredText = (...given: Given<TStringOptions>) => Type.String(optionsOf(given))
+export const text = (...given: Given<TStringOptions>) => optional(requiredText(...given))
 export const integer = (...given: Given<TNumberOptions>) => optional(Type.Integer(optionsOf(given)))
 export const number = (...given: Given<TNumberOptions>) => optional(Type.Number(optionsOf(given)))
 
@@ -33,6 +34,10 @@ export const oneOf = <const Word extends string>(words: readonly Word[], descrip
 
 export const list = <Item extends TSchema>(item: Item, ...given: Given<TArrayOptions>) =>
   optional(Type.Array(item, optionsOf(given)))
+
+/** A mapping with any names. */
+export const mapping = <Item extends TSchema>(item: Item, description: string) =>
+  optional(Type.Record(Type.String(), item, { description }))
 
 /** A mapping with these members and no others. */
 export const section = <Members extends TProperties>(members: Members, description?: string) =>

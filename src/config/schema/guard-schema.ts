@@ -1,6 +1,17 @@
 /** Guards: checks of what goes to models and comes from them. */
 import Type from 'typebox'
-import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import {
+  flag,
+  integer,
+  list,
+  mapping,
+  number,
+  oneOf,
+  optional,
+  requiredText,
+  section,
+  text,
+} from '../../spec/fields.ts'
 
 const GUARD_KINDS = ['patterns', 'redact', 'limits', 'schema', 'moderation', 'classifier', 'webhook'] as const
 
@@ -60,10 +71,10 @@ const texts = (description: string) =>
 
 const AwsKey = section(
   {
-    access_key_id: Type.String({ minLength: 1, description: 'Its name.' }),
-    secret_access_key: Type.String({ minLength: 1, description: 'Signs; it is not sent.' }),
+    access_key_id: requiredText({ minLength: 1 }, 'Its name.'),
+    secret_access_key: requiredText({ minLength: 1 }, 'Signs; it is not sent.'),
     session_token: text({ minLength: 1 }, 'Of temporary credentials.'),
-    region: Type.String({ minLength: 1, description: 'Such as eu-central-1.' }),
+    region: requiredText({ minLength: 1 }, 'Such as eu-central-1.'),
   },
   'Of the format bedrock, instead of `key`: credentials that sign requests (SigV4).',
 )
@@ -104,10 +115,9 @@ export const GuardConfig = section({
     { maxItems: 1000 },
     'Of limits: hosts that links may have, as glob patterns.',
   ),
-  schema: optional(
-    Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Of schema: the JSON Schema, whose patterns are in RE2 syntax and whose references are its own.',
-    }),
+  schema: mapping(
+    Type.Unknown(),
+    'Of schema: the JSON Schema, whose patterns are in RE2 syntax and whose references are its own.',
   ),
   repair: flag('Of schema: the model is asked once more where its answer does not fit. Default false.'),
   model: text({ minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
@@ -136,9 +146,7 @@ export const GuardConfig = section({
 })
 export type GuardConfig = Type.Static<typeof GuardConfig>
 
-export const Guards = Type.Record(Type.String(), GuardConfig, {
-  description: 'Checks of requests and answers, by name.',
-})
+export const Guards = mapping(GuardConfig, 'Checks of requests and answers, by name.')
 
 export const guardNames = (description: string) =>
   list(Type.String({ minLength: 1 }), { maxItems: 32, uniqueItems: true }, description)

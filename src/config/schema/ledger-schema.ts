@@ -1,6 +1,6 @@
 /** The ledger, as the operator writes it. */
 import Type from 'typebox'
-import { flag, integer, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { flag, integer, mapping, number, oneOf, section, text } from '../../spec/fields.ts'
 
 const days = (what: string, usual: number) =>
   integer({ minimum: 1, maximum: 36_500 }, `Days to keep ${what}. Default ${usual}.`)
@@ -17,10 +17,9 @@ export const LedgerConfig = section({
   keep_minutes_days: days('sums by minute', 2),
   keep_hours_days: days('sums by hour', 92),
   keep_entries_days: days('single entries; sums by day are kept for ever', 400),
-  exchange_rates: optional(
-    Type.Record(Type.String(), Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }), {
-      description: 'Worth of one unit of another currency, such as CNY: 0.14.',
-    }),
+  exchange_rates: mapping(
+    Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 }),
+    'Worth of one unit of another currency, such as CNY: 0.14.',
   ),
   unknown_price: oneOf(
     ['allow', 'refuse'],

@@ -1,6 +1,17 @@
 /** The MCP servers behind the gateway, as the operator writes them. */
 import Type from 'typebox'
-import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import {
+  flag,
+  integer,
+  list,
+  mapping,
+  number,
+  oneOf,
+  optional,
+  requiredText,
+  section,
+  text,
+} from '../../spec/fields.ts'
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import { rateLimits } from './rate-limit-schema.ts'
 
@@ -25,9 +36,9 @@ export function settingsOfName<Settings>(
 
 const McpOAuth = section(
   {
-    token_url: Type.String({ description: 'Where tokens are granted.' }),
-    client_id: Type.String({ minLength: 1, description: 'The gateway at the issuer.' }),
-    client_secret: Type.String({ minLength: 1, description: 'Its secret.' }),
+    token_url: requiredText('Where tokens are granted.'),
+    client_id: requiredText({ minLength: 1 }, 'The gateway at the issuer.'),
+    client_secret: requiredText({ minLength: 1 }, 'Its secret.'),
     scope: text('Such as `tools.read tools.call`.'),
     resource: text('Of RFC 8707, such as the address of the server.'),
     refresh_token: text({ minLength: 1 }, 'Uses the grant of this token, in place of `client_credentials`.'),
@@ -46,11 +57,9 @@ const McpOAuthUser = section(
       Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
       'Default: those that the metadata of the server names.',
     ),
-    tokens: optional(
-      Type.Record(Type.String(), Type.String({ minLength: 1 }), {
-        description:
-          'API tokens that one person alone uses: the id of the token, and the subject (`sub`) of the person at `admin.oidc`. In the file only.',
-      }),
+    tokens: mapping(
+      Type.String({ minLength: 1 }),
+      'API tokens that one person alone uses: the id of the token, and the subject (`sub`) of the person at `admin.oidc`. In the file only.',
     ),
   },
   'OAuth 2.1, in place of `key`: each person connects an account of their own. Needs `admin.oidc` and GATEHOUSE_CONTENTS_KEY.',
@@ -58,8 +67,8 @@ const McpOAuthUser = section(
 
 const McpOpenApi = section(
   {
-    document: Type.String({ description: 'Address of its OpenAPI document, in JSON, read each minute.' }),
-    base_url: Type.String({ description: 'Address before the paths, at the origin of the document.' }),
+    document: requiredText('Address of its OpenAPI document, in JSON, read each minute.'),
+    base_url: requiredText('Address before the paths, at the origin of the document.'),
     operations: Type.Array(Type.String(), {
       minItems: 1,
       description: 'The `operationId`s that become tools, such as `getOrder` or `search*`.',
@@ -85,7 +94,7 @@ const McpServer = section({
     'Program that speaks MCP by stdio, with PATH, HOME, TMPDIR, USER, SHELL, TERM and `env` only. In the file only.',
   ),
   args: list(Type.String(), 'Its arguments.'),
-  env: optional(Type.Record(Type.String(), Type.String(), { description: 'Further variables of the program.' })),
+  env: mapping(Type.String(), 'Further variables of the program.'),
   sandbox: optional(
     Type.Union([Type.Literal('off'), McpSandbox], {
       description: 'Of the program, which is confined; `off`: it is not. In the file only.',
@@ -94,7 +103,7 @@ const McpServer = section({
   key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
   oauth: optional(McpOAuth),
   oauth_user: optional(McpOAuthUser),
-  headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
+  headers: mapping(Type.String(), 'Sent with every request.'),
   allow: list(
     Type.String(),
     'Only these tools, such as `get_*`, prompts (`prompts/<name>`) and its resources (`resources/read`). Default: all.',
@@ -102,11 +111,9 @@ const McpServer = section({
   deny: list(Type.String(), 'Not these.'),
   projects: list(Type.String(), 'Ids of projects that may use it. Without `projects` and `tokens`: all.'),
   tokens: list(Type.String(), 'Ids of tokens that may use it.'),
-  tools: optional(
-    Type.Record(Type.String(), McpTool, {
-      description:
-        'Prices and limits by tool, `prompts/<name>` or `resources/read`; `*`, `prompts/*`: of those that are not named.',
-    }),
+  tools: mapping(
+    McpTool,
+    'Prices and limits by tool, `prompts/<name>` or `resources/read`; `*`, `prompts/*`: of those that are not named.',
   ),
   per_session: flag(
     'A connection or process for each session of a client, or each open call of one without, which sampling, elicitation and log messages reach. Default false.',
@@ -130,24 +137,21 @@ export function sandboxText({ command, sandbox = {} }: McpServerConfig, isPossib
 
 const McpLogin = section(
   {
-    issuer: Type.String({
-      pattern: '^https?://',
-      description: 'Address above /.well-known/openid-configuration; http only on this machine.',
-    }),
-    resource: Type.String({
-      pattern: '^https?://[^/?#@]+/mcp$',
-      description: 'The address of `/mcp` as clients know it. Tokens must be issued for it.',
-    }),
+    issuer: requiredText(
+      { pattern: '^https?://' },
+      'Address above /.well-known/openid-configuration; http only on this machine.',
+    ),
+    resource: requiredText(
+      { pattern: '^https?://[^/?#@]+/mcp$' },
+      'The address of `/mcp` as clients know it. Tokens must be issued for it.',
+    ),
     audiences: list(
       Type.String({ minLength: 1 }),
       { minItems: 1 },
       'What `aud` of a token must contain one of, where the provider does not know `resource`.',
     ),
     scopes: list(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), 'What clients ask the provider for.'),
-    claim: Type.String({
-      minLength: 1,
-      description: 'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.',
-    }),
+    claim: requiredText({ minLength: 1 }, 'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.'),
     projects: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
       description:
         'The id of the project of each value of the claim; the first that fits counts. Who has none of these is refused.',
@@ -185,7 +189,7 @@ export const McpConfig = section(
       'In the currency of the ledger, after which no tools are offered. Default: no limit.',
     ),
     oauth: optional(McpLogin),
-    servers: optional(Type.Record(Type.String(), McpServer, { description: 'MCP servers by name.' })),
+    servers: mapping(McpServer, 'MCP servers by name.'),
   },
   'MCP servers, which clients reach at `/mcp`.',
 )

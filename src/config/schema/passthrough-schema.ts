@@ -1,6 +1,6 @@
 /** Paths of a provider that clients may call by name, below `/passthrough/<provider>`. */
 import Type from 'typebox'
-import { integer, list, number, optional, section, text } from '../../spec/fields.ts'
+import { integer, list, number, optional, requiredText, section, text } from '../../spec/fields.ts'
 import { Prices } from './price-schema.ts'
 
 export const PASSTHROUGH_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -31,10 +31,10 @@ const perUnit = <Member>(member: () => Member): Record<CountedUnit, Member> =>
   Object.fromEntries(COUNTED_UNITS.map((unit) => [unit, member()])) as Record<CountedUnit, Member>
 
 export const PassthroughPath = section({
-  path: Type.String({
-    pattern: '^/[^\\s?#%\\\\]{1,500}$',
-    description: 'Below the base URL, decoded: `*` is any part of one segment, `**` any number of segments.',
-  }),
+  path: requiredText(
+    { pattern: '^/[^\\s?#%\\\\]{1,500}$' },
+    'Below the base URL, decoded: `*` is any part of one segment, `**` any number of segments.',
+  ),
   methods: Type.Array(Type.Enum([...PASSTHROUGH_METHODS]), {
     minItems: 1,
     description: 'The methods that may be sent.',

@@ -1,10 +1,22 @@
 /** The request log, as the operator writes it. */
 import Type from 'typebox'
-import { closed, flag, integer, list, number, oneOf, optional, section } from '../../spec/fields.ts'
+import {
+  closed,
+  flag,
+  integer,
+  list,
+  mapping,
+  number,
+  oneOf,
+  optional,
+  requiredText,
+  section,
+  text,
+} from '../../spec/fields.ts'
 
 const FileSink = section(
   {
-    path: Type.String({ minLength: 1, description: 'The file; relative to data_dir.' }),
+    path: requiredText({ minLength: 1 }, 'The file; relative to data_dir.'),
     max_megabytes: number({ exclusiveMinimum: 0, maximum: 100_000 }, 'Of one file. Default 100.'),
     max_files: integer({ minimum: 0, maximum: 10_000 }, 'Complete files to keep beside it. Default 10.'),
     daily: flag('A new file each day (UTC). Default true.'),
@@ -14,16 +26,12 @@ const FileSink = section(
 
 const HttpSink = section(
   {
-    url: Type.String({ pattern: '^https?://', description: 'Where batches are posted. Redirects are not followed.' }),
+    url: requiredText({ pattern: '^https?://' }, 'Where batches are posted. Redirects are not followed.'),
     format: oneOf(
       ['ndjson', 'json', 'elasticsearch'],
       "Lines of JSON (ClickHouse, Vector), one array, or Elasticsearch's bulk API. Default ndjson.",
     ),
-    headers: optional(
-      Type.Record(Type.String(), Type.String(), {
-        description: 'Sent with every batch.',
-      }),
-    ),
+    headers: mapping(Type.String(), 'Sent with every batch.'),
   },
   'Batches by HTTP POST.',
 )
@@ -33,14 +41,14 @@ const identifier = (description: string) =>
 
 const ClickHouseSink = section(
   {
-    url: Type.String({
-      pattern: '^https?://',
-      description: 'Its HTTP interface, such as https://clickhouse.example.com:8443. Redirects are not followed.',
-    }),
+    url: requiredText(
+      { pattern: '^https?://' },
+      'Its HTTP interface, such as https://clickhouse.example.com:8443. Redirects are not followed.',
+    ),
     database: identifier('Default `default`.'),
     table: identifier('With the view `<table>_usage`. Default `gatehouse_requests`.'),
-    username: optional(Type.String({ minLength: 1, description: 'Default: that of ClickHouse.' })),
-    password: optional(Type.String({ minLength: 1, description: 'Sent in a header.' })),
+    username: text({ minLength: 1 }, 'Default: that of ClickHouse.'),
+    password: text({ minLength: 1 }, 'Sent in a header.'),
     keep_days: integer({ minimum: 1, maximum: 3_660 }, 'Set when the table is made. Default: no end.'),
     create: flag('Make the table and its view where they are missing. Default true.'),
   },
@@ -63,15 +71,8 @@ const RequestSink = Type.Object(
 export type RequestSink = Type.Static<typeof RequestSink>
 
 const RedactionPattern = section({
-  name: Type.String({
-    pattern: '^[a-z][a-z0-9_-]{0,31}$',
-    description: 'What is found becomes [redacted:name].',
-  }),
-  pattern: Type.String({
-    minLength: 1,
-    maxLength: 500,
-    description: 'A regular expression of RE2.',
-  }),
+  name: requiredText({ pattern: '^[a-z][a-z0-9_-]{0,31}$' }, 'What is found becomes [redacted:name].'),
+  pattern: requiredText({ minLength: 1, maxLength: 500 }, 'A regular expression of RE2.'),
 })
 export type RedactionPattern = Type.Static<typeof RedactionPattern>
 

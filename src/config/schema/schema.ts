@@ -8,9 +8,11 @@ import {
   integer,
   LATEST_TIME,
   list,
+  mapping,
   number,
   oneOf,
   optional,
+  requiredText,
   section,
   text,
 } from '../../spec/fields.ts'
@@ -71,32 +73,22 @@ export const ProviderConfig = section({
   key: text({ minLength: 1 }, 'Such as ${NAME} or ${file:path}. Default: the variable of preset or kind.'),
   key_file: optional(KeyFile),
   keys: list(ProviderKey, { minItems: 1, maxItems: 100 }, 'Several API keys, which share the calls, instead of `key`.'),
-  headers: optional(Type.Record(Type.String(), Type.String(), { description: 'Sent with every request.' })),
+  headers: mapping(Type.String(), 'Sent with every request.'),
   apis: list(
     Type.Enum([...TEXT_APIS]),
     'Further APIs at the same address, passed through. Default: those of the preset, without base_url.',
   ),
-  request_defaults: optional(
-    Type.Record(Type.String(), Type.Unknown(), { description: 'Body fields to send where the request has none.' }),
-  ),
+  request_defaults: mapping(Type.Unknown(), 'Body fields to send where the request has none.'),
   fields: optional(
     section({
       allow: list(Type.String(), 'Additional body fields to forward.'),
       drop: list(Type.String(), 'Body fields not to send.'),
-      rename: optional(
-        Type.Record(Type.String(), Type.String(), {
-          description: 'Such as max_tokens: max_completion_tokens.',
-        }),
-      ),
+      rename: mapping(Type.String(), 'Such as max_tokens: max_completion_tokens.'),
     }),
   ),
   quirks: optional(Quirks),
   timeouts: optional(Timeouts),
-  options: optional(
-    Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Of this kind alone; see provider-kinds in the manual.',
-    }),
-  ),
+  options: mapping(Type.Unknown(), 'Of this kind alone; see provider-kinds in the manual.'),
   concurrency: integer({ minimum: 1, maximum: 1024 }, 'Its tasks at a time. Default: tasks.concurrency.'),
   calls: optional(CallLimits),
   rate_limits: rateLimits('What all calls to it may use; others go to the next target.'),
@@ -114,8 +106,8 @@ export const ProviderConfig = section({
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
 export const TargetConfig = section({
-  provider: Type.String({ description: 'A key of `providers`.' }),
-  model: Type.String({ description: 'The name of the model at the provider.' }),
+  provider: requiredText('A key of `providers`.'),
+  model: requiredText('The name of the model at the provider.'),
   ...TargetRouting,
 })
 
@@ -200,7 +192,7 @@ export const FileConfig = closedObject('gatehouse.yaml', {
   metrics: optional(MetricsConfig),
   mcp: optional(McpConfig),
   admin: optional(AdminConfig),
-  guards: optional(Guards),
+  guards: Guards,
   providers: optional(Type.Record(Type.String(), ProviderConfig)),
   models: optional(Type.Record(Type.String(), ModelConfig)),
 })

@@ -1,12 +1,22 @@
 /** The settings of video and 3D models, and of their tasks. */
 import Type, { type TSchema } from 'typebox'
-import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { flag, integer, list, number, oneOf, optional, requiredText, section, text } from '../../spec/fields.ts'
 import { THREE_D_FORMATS } from '../../spec/three-d-request.ts'
 
 const seconds = (description: string, maximum: number) => number({ exclusiveMinimum: 0, maximum }, description)
 
 const choice = <T extends TSchema>(item: T, description: string) =>
   optional(section({ values: Type.Array(item, { minItems: 1 }), default: optional(item) }, description))
+
+const yesOrNo = (description: string) =>
+  optional(
+    section(
+      { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
+      description,
+    ),
+  )
+
+const whether = oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.')
 
 export const VideoLimits = section(
   {
@@ -31,16 +41,11 @@ export const VideoLimits = section(
       Type.String({ pattern: '^([0-9]{3,4}p|[1-9][0-9]*[kK]|[1-9][0-9]*x[1-9][0-9]*)$' }),
       'Such as `720p` or `1280x720`. Default: the first.',
     ),
-    audio_enable: optional(
-      section(
-        { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
-        'Sound. Default: false where allowed.',
-      ),
-    ),
-    image: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.'),
+    audio_enable: yesOrNo('Sound. Default: false where allowed.'),
+    image: whether,
     last_image: flag('Accepts it. Default true.'),
     images: integer({ minimum: 0 }, 'Reference images. Default 16.'),
-    video: oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.'),
+    video: whether,
     negative_prompt: flag('Accepts it. Default true.'),
     seed: flag('Accepts it. Default true.'),
     n: integer({ minimum: 1, maximum: 16 }, 'Videos of one request. Default 1.'),
@@ -48,15 +53,6 @@ export const VideoLimits = section(
   'What a video model accepts, and its defaults.',
 )
 export type VideoLimits = Type.Static<typeof VideoLimits>
-
-const yesOrNo = (description: string) =>
-  optional(
-    section(
-      { values: optional(Type.Array(Type.Boolean(), { minItems: 1 })), default: optional(Type.Boolean()) },
-      description,
-    ),
-  )
-const whether = oneOf(['no', 'optional', 'required'], 'Whether it accepts or needs it. Default optional.')
 
 export const ThreeDLimits = section(
   {
@@ -111,7 +107,7 @@ export const OutputsConfig = section({
   s3: optional(
     section(
       {
-        bucket: Type.String({ minLength: 1, description: 'Name of the bucket. Required.' }),
+        bucket: requiredText({ minLength: 1 }, 'Name of the bucket. Required.'),
         region: text('Region of the bucket. Default us-east-1.'),
         endpoint: text('Address of another S3-compatible service. Default: Amazon S3.'),
         access_key_id: text('Access key. Default: AWS_ACCESS_KEY_ID.'),

@@ -1,6 +1,6 @@
 /** The section `telemetry` of `gatehouse.yaml`: where traces and logs are exported. */
 import Type from 'typebox'
-import { flag, list, number, optional, section, text } from '../../spec/fields.ts'
+import { flag, list, mapping, number, optional, section, text } from '../../spec/fields.ts'
 
 const OtlpConfig = section(
   {
@@ -8,11 +8,7 @@ const OtlpConfig = section(
       { pattern: '^https?://' },
       'Base URL of an OTLP collector (HTTP, protobuf). OTEL_EXPORTER_OTLP_ENDPOINT wins.',
     ),
-    headers: optional(
-      Type.Record(Type.String(), Type.String(), {
-        description: 'Sent with every export.',
-      }),
-    ),
+    headers: mapping(Type.String(), 'Sent with every export.'),
     traces: flag('A span for each call and attempt. Default true.'),
     metrics: flag('The numbers of /metrics, every minute. Default false.'),
     logs: flag('The rows of the request log. Default false.'),
