@@ -4,9 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run as runCheck } from '../src/cli/commands/check.ts'
-import { proposedProgramProblems } from '../src/config/check/mcp-checks.ts'
+import { checkProposedPrograms } from '../src/config/check/mcp-checks.ts'
+import { violationsOf } from '../src/config/check/problem.ts'
 import { DEFAULT_REQUEST_LOG } from '../src/config/config.ts'
 import { sandboxText } from '../src/config/schema/mcp-schema.ts'
+import type { FileConfig } from '../src/config/schema/schema.ts'
 import { programPlaces } from '../src/gateway/program-places.ts'
 import { HAS_LANDLOCK } from './kit/confined.ts'
 import { configOf } from './kit/gateway.ts'
@@ -116,7 +118,8 @@ describe('the sandbox of a configuration', () => {
   it('is not changed by the admin API', () => {
     const before = { mcp: { servers: { x: { command: 'x' } } } }
     const proposed = { mcp: { servers: { x: { command: 'x', sandbox: 'off' as const } } } }
-    expect(proposedProgramProblems(proposed, before)).toMatchObject([{ path: ['mcp', 'servers', 'x', 'command'] }])
-    expect(proposedProgramProblems(before, before)).toEqual([])
+    const problemsOf = (file: FileConfig) => violationsOf((report) => checkProposedPrograms(file, before, report))
+    expect(problemsOf(proposed)).toMatchObject([{ path: ['mcp', 'servers', 'x', 'command'] }])
+    expect(problemsOf(before)).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
 /** Validates what an operator sets for a token or a project. */
-import { patternProblem } from '../config/check/semantic-checks.ts'
+import { patternProblem } from '../config/check/value-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
 import { notOneOf } from '../kit/nearest.ts'
 import { ACCOUNT_SETTING_NAMES, type EndUserLimits } from '../spec/account-settings.ts'

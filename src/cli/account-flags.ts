@@ -1,6 +1,6 @@
 /** The options that set something for a token or a project: models, limits, budgets, addresses, labels, expiry. */
 import type { AccountSettings } from '../accounts/settings.ts'
-import { patternProblem } from '../config/check/semantic-checks.ts'
+import { patternProblem } from '../config/check/value-checks.ts'
 import { canonicalNetwork } from '../kit/address.ts'
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { notOneOf } from '../kit/nearest.ts'

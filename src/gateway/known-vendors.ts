@@ -1,5 +1,5 @@
 /** Lists the vendors of this version, which the configuration is checked against. */
-import type { KnownProviders } from '../config/check/semantic-checks.ts'
+import type { KnownProviders } from '../config/check/value-checks.ts'
 import type { Environment } from '../config/load/environment.ts'
 import { discoverProviders } from '../providers/discover.ts'
 import { PRESETS } from '../providers/presets.ts'

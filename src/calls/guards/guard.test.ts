@@ -1,11 +1,19 @@
 /** Guards of each kind, made of their settings. */
 import { describe, expect, it } from 'bun:test'
-import { guardProblems } from '../../config/check/guard-checks.ts'
+import { checkGuards } from '../../config/check/guard-checks.ts'
+import { violationsOf } from '../../config/check/problem.ts'
+import { checkValues } from '../../config/check/value-checks.ts'
 import { type GuardConfig, LANGUAGES } from '../../config/schema/guard-schema.ts'
 import { asks, checksSide, createGuard } from './guard.ts'
 
-const problemsOf = (guard: GuardConfig) =>
-  guardProblems({ guards: { g: guard } }, () => undefined).map(({ path, message }) => `${path.join('.')} ${message}`)
+function problemsOf(guard: GuardConfig): string[] {
+  const config = { guards: { g: guard } }
+  const problems = violationsOf((report) => {
+    checkValues({ config, vendors: undefined, discover: true, now: 0 }, report)
+    checkGuards(config, report)
+  })
+  return problems.map(({ path, message }) => `${path.join('.')} ${message}`)
+}
 
 /** How a guard checks: by rules, by a schema, or by asking. */
 const KINDS: [GuardConfig, 'rules' | 'schema' | 'asks', string][] = [

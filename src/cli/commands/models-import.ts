@@ -1,7 +1,7 @@
 /** `gatehouse models import`: adds data of models.dev to the configuration, after showing the changes. */
 import { relative, resolve } from 'node:path'
 import { ConfigError } from '../../config/check/problem.ts'
-import { patternProblem } from '../../config/check/semantic-checks.ts'
+import { patternProblem } from '../../config/check/value-checks.ts'
 import type { Config } from '../../config/config.ts'
 import { type Change, editYaml } from '../../config/edit/edit-yaml.ts'
 import { readEnvironment } from '../../config/load/environment.ts'

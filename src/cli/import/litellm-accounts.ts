@@ -1,5 +1,5 @@
 /** Reads keys, teams, users and budgets of LiteLLM from its tables: https://github.com/BerriAI/litellm/blob/main/schema.prisma */
-import { patternProblem } from '../../config/check/semantic-checks.ts'
+import { patternProblem } from '../../config/check/value-checks.ts'
 import { byName } from '../../kit/by-name.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'

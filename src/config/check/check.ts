@@ -5,15 +5,16 @@ import { meantHint } from '../../kit/nearest.ts'
 import type { ExpansionCheck, Path, YamlText } from '../load/read-yaml.ts'
 import { FileConfig } from '../schema/schema.ts'
 import { schemasAt } from '../schema/schema-at.ts'
-import { type ConfigProblem, placeName } from './problem.ts'
+import { type ConfigProblem, placeName, type Report, type Violation, violationsOf } from './problem.ts'
 import { isSecretPlace } from './secret-places.ts'
-import { checkSemantics, type SemanticCheckParts, type Violation } from './semantic-checks.ts'
+import { checkSemantics } from './semantic-checks.ts'
+import type { SemanticCheckParts } from './value-checks.ts'
 
 /** Of a text that does not come from the host itself. Holds for one text: it remembers which variables the text takes. */
 export type ProposalLimits = {
   expansionProblem: ExpansionCheck
   /** Checked beside the rest of the configuration. Members that failed the schema are undefined. */
-  violations(file: FileConfig): Violation[]
+  check(file: FileConfig, report: Report): void
 }
 
 type CheckParts = Omit<SemanticCheckParts, 'config'> & {
@@ -44,14 +45,11 @@ export function checkFile({ file, yaml, limits, ...rest }: CheckParts): {
   const schema = faults
     .filter(({ path }) => !unread.some((other) => isSame(other, path)))
     .map((fault) => toViolation(fault, yaml))
-  const checkAll = (config: FileConfig) => [
-    ...(limits?.violations(config) ?? []),
-    ...checkSemantics({ config, ...rest }),
-  ]
-  const semantic = (isRecord(config) ? checkAll(config as FileConfig) : []).map((violation) => ({
-    ...violation,
-    message: yaml.withoutSecrets(violation.message),
-  }))
+  const semantic = violationsOf((report) => {
+    if (!isRecord(config)) return
+    limits?.check(config as FileConfig, report)
+    checkSemantics({ config: config as FileConfig, ...rest }, report)
+  }).map((violation) => ({ ...violation, message: yaml.withoutSecrets(violation.message) }))
   const placed = [...schema, ...semantic.slice(0, MAX_PROBLEMS)].map(({ path, part, message }) => ({
     ...yaml.placeOf(path, part),
     path,

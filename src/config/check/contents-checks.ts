@@ -1,11 +1,9 @@
 /** Checks what the request log records of contents, and where its rows go and are searched. */
-import type { Path } from '../load/read-yaml.ts'
-import { mayRecordContents, type RequestLogConfig } from '../schema/request-log-schema.ts'
+import { mayRecordContents } from '../schema/request-log-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
+import type { Report } from './problem.ts'
 
-type Report = (path: Path, message: string) => void
-
-export function checkContents(request_log: RequestLogConfig | undefined, report: Report): void {
+export function checkContents({ request_log }: FileConfig, report: Report): void {
   const { contents, enabled } = request_log ?? {}
   if (!contents) return
   const at = ['request_log', 'contents']
@@ -13,7 +11,9 @@ export function checkContents(request_log: RequestLogConfig | undefined, report:
     report(at, 'needs request_log.enabled: contents belong to a row of the request log')
   }
   const names = new Set<string>()
-  for (const [index, { name, pattern }] of (contents.patterns ?? []).entries()) {
+  for (const [index, entry] of (contents.patterns ?? []).entries()) {
+    if (entry === undefined) continue // it failed the schema
+    const { name, pattern } = entry
     const problem = pattern === undefined ? undefined : redactionProblem(pattern)
     if (problem) report([...at, 'patterns', index, 'pattern'], problem)
     if (name !== undefined && names.has(name)) report([...at, 'patterns', index, 'name'], 'another pattern has it too')
@@ -44,7 +44,7 @@ export function contentsKeyProblem({ request_log, mcp }: FileConfig, key: string
   return 'is not set, and request_log.contents is on: contents are stored only encrypted; openssl rand -base64 32 makes a key'
 }
 
-export function checkRequestSinks(request_log: RequestLogConfig | undefined, report: Report): void {
+export function checkRequestSinks({ request_log }: FileConfig, report: Report): void {
   for (const [index, sink] of (request_log?.sinks ?? []).entries()) {
     const kinds = [sink?.file, sink?.http, sink?.clickhouse].filter((one) => one !== undefined)
     if (!sink || kinds.length === 1) continue

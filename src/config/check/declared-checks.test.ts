@@ -1,11 +1,15 @@
 import { expect, it } from 'bun:test'
-import { declaredProblems } from './declared-checks.ts'
+import type { FileConfig } from '../schema/schema.ts'
+import { checkDeclared } from './declared-checks.ts'
+import { violationsOf } from './problem.ts'
+import { checkValues } from './value-checks.ts'
 
 const secret = 'sk-0123456789abcdefghij'
-const problemsOf = (config: Parameters<typeof declaredProblems>[0]) =>
-  declaredProblems(config, (pattern) => (pattern === '' ? 'is empty' : undefined)).map(
-    ({ path, message }) => `${path.join('.')}: ${message}`,
-  )
+const problemsOf = (config: FileConfig) =>
+  violationsOf((report) => {
+    checkValues({ config, vendors: undefined, discover: undefined, now: 0 }, report)
+    checkDeclared(config, report)
+  }).map(({ path, message }) => `${path.join('.')}: ${message}`)
 
 it('projects and tokens of the file are right where names, secrets, patterns and budgets are', () => {
   expect(problemsOf({})).toEqual([])
@@ -36,7 +40,7 @@ it('each mistake is named with its place', () => {
       },
     }),
   ).toEqual([
-    'projects.search.models.1: is empty',
+    expect.stringContaining('projects.search.models.1: found an empty pattern'),
     expect.stringContaining('projects.search.budgets.1'),
     'api_tokens.ci.project: found "serach", which is not a key of projects; did you mean "search"?',
     'api_tokens.twin.secret: is that of api_tokens.ci as well',

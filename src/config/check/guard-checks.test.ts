@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'bun:test'
 import type { GuardConfig } from '../schema/guard-schema.ts'
-import { guardProblems } from './guard-checks.ts'
+import { checkGuards } from './guard-checks.ts'
+import { violationsOf } from './problem.ts'
 
 const problemsOf = (guard: GuardConfig) =>
-  guardProblems({ guards: { g: guard } }, () => undefined).map(({ path, message }) => `${path.join('.')} ${message}`)
+  violationsOf((report) => checkGuards({ guards: { g: guard } }, report)).map(
+    ({ path, message }) => `${path.join('.')} ${message}`,
+  )
 
 const SCHEMAS: [string, Record<string, unknown>, string | undefined][] = [
   ['fits', { type: 'object', $defs: { a: { type: 'integer' } }, properties: { a: { $ref: '#/$defs/a' } } }, undefined],

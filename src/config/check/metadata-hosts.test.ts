@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'bun:test'
 import type { FileConfig } from '../schema/schema.ts'
-import { metadataHostProblems } from './metadata-hosts.ts'
+import { violationsOf } from './problem.ts'
+import { checkValues } from './value-checks.ts'
+
+const refusedIn = (config: FileConfig): string[] =>
+  violationsOf((report) => checkValues({ config, vendors: undefined, discover: undefined, now: 0 }, report)).flatMap(
+    ({ path, message }) => (message.startsWith('leads to ') ? [path.join('.')] : []),
+  )
 
 const webhook = (url: string): FileConfig => ({ alerts: { webhook: { url } } })
 
@@ -19,7 +25,7 @@ describe('an address of the configuration', () => {
     'http://100.100.100.200/',
     'http://168.63.129.16/',
   ])('may not be %s', (url) => {
-    expect(metadataHostProblems(webhook(url)).map(({ path }) => path.join('.'))).toEqual(['alerts.webhook.url'])
+    expect(refusedIn(webhook(url))).toEqual(['alerts.webhook.url'])
   })
 
   it.each([
@@ -30,7 +36,7 @@ describe('an address of the configuration', () => {
     'http://[fd00::1]/',
     'http://metadata.example.com/',
   ])('may be %s', (url) => {
-    expect(metadataHostProblems(webhook(url))).toEqual([])
+    expect(refusedIn(webhook(url))).toEqual([])
   })
 
   it('is checked wherever the gateway sends to it', () => {
@@ -50,8 +56,8 @@ describe('an address of the configuration', () => {
       'request_log.sinks.0.http.url',
       'providers.acme.base_url',
     ]
-    expect(metadataHostProblems(config).map(({ path }) => path.join('.'))).toEqual(paths)
-    expect(metadataHostProblems({ ...config, server: { metadata_hosts: ['169.254.169.254'] } })).toEqual([])
-    expect(metadataHostProblems({ ...config, server: { metadata_hosts: ['169.254.169.253'] } })).toHaveLength(6)
+    expect(refusedIn(config)).toEqual(paths)
+    expect(refusedIn({ ...config, server: { metadata_hosts: ['169.254.169.254'] } })).toEqual([])
+    expect(refusedIn({ ...config, server: { metadata_hosts: ['169.254.169.253'] } })).toHaveLength(6)
   })
 })

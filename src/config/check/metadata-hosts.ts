@@ -2,8 +2,6 @@
 import { networkMatcher, readAddress } from '../../kit/address.ts'
 import type { FileConfig } from '../schema/schema.ts'
 
-type Violation = { path: (string | number)[]; part: 'value'; message: string }
-
 /** The network policy of the chart leaves them out too. */
 export const METADATA_NETWORKS = [
   '169.254.0.0/16', // link-local; 169.254.169.254 at most clouds
@@ -16,59 +14,35 @@ export const METADATA_NETWORKS = [
 const isMetadataAddress = networkMatcher(METADATA_NETWORKS)
 const METADATA_NAMES = ['metadata.google.internal', 'metadata', 'instance-data']
 
+/** Every address that the gateway sends to. */
+export const SENT_TO = [
+  'alerts.webhook.url',
+  'alerts.slack.url',
+  'alerts.email.host',
+  'telemetry.otlp.endpoint',
+  'outputs.s3.endpoint',
+  'admin.oidc.issuer',
+  'mcp.oauth.issuer',
+  'request_log.sinks.*.http.url',
+  'request_log.sinks.*.clickhouse.url',
+  'providers.*.base_url',
+  'mcp.servers.*.url',
+  'mcp.servers.*.sse',
+  'mcp.servers.*.openapi.base_url',
+  'mcp.servers.*.oauth.token_url',
+  'mcp.servers.*.oauth_user.issuer',
+]
+
 /** `server.metadata_hosts` allows single hosts. Names are not resolved. */
-export function metadataHostProblems(config: FileConfig): Violation[] {
-  const allowed = new Set(config.server?.metadata_hosts?.map((host) => host?.toLowerCase()))
-  return addressesOf(config).flatMap(({ path, text }) => {
-    const host = hostOf(text)
-    if (host === undefined || allowed.has(host) || !isMetadataHost(host)) return []
-    const message = `leads to ${host}, a metadata service or link-local address; if that is intended, add it to server.metadata_hosts`
-    return [{ path, part: 'value' as const, message }]
-  })
-}
-
-type Named = { path: Violation['path']; text: string | undefined }
-
-function addressesOf({ alerts, telemetry, outputs, request_log, admin, providers, mcp }: FileConfig): Named[] {
-  return [
-    { path: ['alerts', 'webhook', 'url'], text: alerts?.webhook?.url },
-    { path: ['alerts', 'slack', 'url'], text: alerts?.slack?.url },
-    { path: ['alerts', 'email', 'host'], text: alerts?.email?.host },
-    { path: ['telemetry', 'otlp', 'endpoint'], text: telemetry?.otlp?.endpoint },
-    { path: ['outputs', 's3', 'endpoint'], text: outputs?.s3?.endpoint },
-    { path: ['admin', 'oidc', 'issuer'], text: admin?.oidc?.issuer },
-    { path: ['mcp', 'oauth', 'issuer'], text: mcp?.oauth?.issuer },
-    ...(request_log?.sinks ?? []).flatMap((sink, index) =>
-      (['http', 'clickhouse'] as const).map((kind) => ({
-        path: ['request_log', 'sinks', index, kind, 'url'],
-        text: sink?.[kind]?.url,
-      })),
-    ),
-    ...Object.entries(providers ?? {}).map(([id, provider]) => ({
-      path: ['providers', id, 'base_url'],
-      text: provider?.base_url,
-    })),
-    ...Object.entries(mcp?.servers ?? {}).flatMap(([name, server]) =>
-      (['url', 'sse'] as const).map((way) => ({ path: ['mcp', 'servers', name, way], text: server?.[way] })),
-    ),
-    ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
-      path: ['mcp', 'servers', name, 'openapi', 'base_url'],
-      text: server?.openapi?.base_url,
-    })),
-    ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
-      path: ['mcp', 'servers', name, 'oauth', 'token_url'],
-      text: server?.oauth?.token_url,
-    })),
-    ...Object.entries(mcp?.servers ?? {}).map(([name, server]) => ({
-      path: ['mcp', 'servers', name, 'oauth_user', 'issuer'],
-      text: server?.oauth_user?.issuer,
-    })),
-  ]
+export function metadataHostProblem(text: string, { server }: FileConfig): string | undefined {
+  const host = hostOf(text)
+  if (host === undefined || !isMetadataHost(host)) return undefined
+  if (server?.metadata_hosts?.some((allowed) => allowed?.toLowerCase() === host)) return undefined
+  return `leads to ${host}, a metadata service or link-local address; if that is intended, add it to server.metadata_hosts`
 }
 
 /** Of a URL or a host; `URL` turns other notations of an IPv4 address, such as one number, into the usual one. */
-function hostOf(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
+function hostOf(text: string): string | undefined {
   const url = URL.parse(text.includes('://') ? text : `http://${text.includes(':') ? `[${text}]` : text}`)
   return url?.hostname
     .replace(/^\[|\]$/g, '')

@@ -1,4 +1,5 @@
-/** Compares the path of a setting with patterns such as `providers.*.key`. */
+/** Compares the path of a setting with patterns such as `providers.*.key`, and finds the values at such places. */
+import { isRecord } from '../../kit/json.ts'
 
 /** `*` is any one step, and `**` at the end one or more. */
 export const isListed = (patterns: readonly string[], path: readonly (string | number)[]): boolean =>
@@ -8,4 +9,23 @@ function matches(steps: readonly string[], path: readonly (string | number)[]): 
   const isOpen = steps.at(-1) === '**'
   if (isOpen ? path.length < steps.length : path.length !== steps.length) return false
   return steps.every((step, index) => step === '*' || step === '**' || step === String(path[index]))
+}
+
+type Placed<Value> = { path: (string | number)[]; value: Value }
+
+/** Each value at a place of this pattern, in the order of the file. Undefined ones, which failed the schema, are left out. */
+export function placesOf<Value = unknown>(root: unknown, pattern: string): Placed<Value>[] {
+  let places: Placed<unknown>[] = [{ path: [], value: root }]
+  for (const step of pattern.split('.'))
+    places = places.flatMap(({ path, value }) =>
+      membersOf(value)
+        .filter(([name]) => step === '*' || step === name)
+        .map(([name, member]) => ({ path: [...path, name], value: member })),
+    )
+  return places.filter(({ value }) => value !== undefined) as Placed<Value>[]
+}
+
+function membersOf(value: unknown): [string | number, unknown][] {
+  if (Array.isArray(value)) return [...value.entries()]
+  return isRecord(value) ? Object.entries(value) : []
 }

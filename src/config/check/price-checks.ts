@@ -2,27 +2,19 @@
 import type { Path } from '../load/read-yaml.ts'
 import { type Price, type Prices, priceList, startOf } from '../schema/price-schema.ts'
 import type { FileConfig } from '../schema/schema.ts'
-
-type PriceProblem = { path: Path; part: 'key' | 'value'; message: string }
-type Report = (path: Path, message: string) => void
+import { placesOf } from './path-pattern.ts'
+import type { Report } from './problem.ts'
 
 /** Members that failed the schema are undefined and skipped. */
-export function checkPrices({ models = {}, ledger }: FileConfig): PriceProblem[] {
-  const out: PriceProblem[] = []
-  const report: Report = (path, message) => void out.push({ path, part: 'value', message })
-  for (const [id, model] of Object.entries(models)) {
-    if (model?.prices) checkAll(['models', id, 'prices'], model.prices, report)
-    for (const [index, target] of (model?.targets ?? []).entries()) {
-      if (target?.prices) checkAll(['models', id, 'targets', index, 'prices'], target.prices, report)
-    }
-  }
-  const own = ledger?.currency ?? 'USD'
-  for (const name of Object.keys(ledger?.exchange_rates ?? {})) {
+export function checkPrices(config: FileConfig, report: Report): void {
+  for (const pattern of ['models.*.prices', 'models.*.targets.*.prices'])
+    for (const { path, value } of placesOf<Prices>(config, pattern)) checkAll(path, value, report)
+  const own = config.ledger?.currency ?? 'USD'
+  for (const name of Object.keys(config.ledger?.exchange_rates ?? {})) {
     const path = ['ledger', 'exchange_rates', name]
     if (name === own) report(path, 'is the currency of the ledger, which needs no rate')
     else if (!/^[A-Z]{3}$/.test(name)) report(path, `found "${name}", must be a currency such as CNY (ISO 4217)`)
   }
-  return out
 }
 
 function checkAll(path: Path, prices: Prices, report: Report): void {
@@ -66,35 +58,28 @@ function checkOne(at: Path, { tiers = [], images = [], video_seconds = [] }: Pri
     }
     last = above
   }
-  unreachable(
-    images,
-    ({ size, quality }) => [size, quality],
-    (index, other) =>
-      report([...at, 'images', index], `can never count, because images[${other}] matches the same images before it`),
+  checkReached(
+    [...at, 'images'],
+    images.map((one) => one && [one.size, one.quality]),
+    report,
   )
-  unreachable(
-    video_seconds,
-    ({ size, sound }) => [size, sound],
-    (index, other) =>
-      report(
-        [...at, 'video_seconds', index],
-        `can never count, because video_seconds[${other}] matches the same videos before it`,
-      ),
+  checkReached(
+    [...at, 'video_seconds'],
+    video_seconds.map((one) => one && [one.size, one.sound]),
+    report,
   )
 }
 
+const PRICED: Record<string, string> = { images: 'images', video_seconds: 'videos' }
+
 /** Of a list in which the first match counts: entries behind one that is at least as wide. */
-function unreachable<Entry>(
-  entries: readonly (Entry | undefined)[],
-  criteriaOf: (entry: Entry) => readonly unknown[],
-  found: (index: number, other: number) => void,
-): void {
-  const seen: { index: number; criteria: readonly unknown[] }[] = []
-  for (const [index, entry] of entries.entries()) {
-    if (entry === undefined) continue
-    const criteria = criteriaOf(entry)
-    const wider = seen.find((one) => one.criteria.every((value, at) => value === undefined || value === criteria[at]))
-    if (wider) found(index, wider.index)
-    seen.push({ index, criteria })
+function checkReached(path: Path, entries: readonly (readonly unknown[] | undefined)[], report: Report): void {
+  const name = String(path.at(-1))
+  for (const [index, criteria] of entries.entries()) {
+    const isWider = (one: readonly unknown[] | undefined) =>
+      one?.every((value, at) => value === undefined || value === criteria?.[at])
+    const other = criteria ? entries.slice(0, index).findIndex(isWider) : -1
+    if (other >= 0)
+      report([...path, index], `can never count, because ${name}[${other}] matches the same ${PRICED[name]} before it`)
   }
 }

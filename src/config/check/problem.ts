@@ -1,4 +1,16 @@
 /** The problems of a configuration with their positions, and the error that contains all of them. */
+import type { Path } from '../load/read-yaml.ts'
+
+/** A problem of a value, or of its key. */
+export type Violation = { path: Path; part: 'key' | 'value'; message: string }
+/** `part`: by default the value. */
+export type Report = (path: Path, message: string, part?: Violation['part']) => void
+
+export function violationsOf(check: (report: Report) => void): Violation[] {
+  const out: Violation[] = []
+  check((path, message, part = 'value') => void out.push({ path, part, message }))
+  return out
+}
 
 export type ConfigProblem = {
   /** The file name as given, or `environment`, or `command line`. */

@@ -7,11 +7,12 @@ import type { Path } from '../load/read-yaml.ts'
 import { KINDS, type KindRow, type ProviderKind } from '../schema/provider-kinds.ts'
 import type { FileConfig, ProviderConfig } from '../schema/schema.ts'
 import type { ProposalLimits } from './check.ts'
-import { proposedProgramProblems } from './mcp-checks.ts'
-import { isListed } from './path-pattern.ts'
-import { proposedPathProblems } from './proposed-paths.ts'
+import { checkProposedPrograms } from './mcp-checks.ts'
+import { isListed, placesOf } from './path-pattern.ts'
+import type { Report } from './problem.ts'
+import { checkProposedPaths } from './proposed-paths.ts'
 import { isSecretPlace } from './secret-places.ts'
-import type { KnownProviders, Violation } from './semantic-checks.ts'
+import type { KnownProviders } from './value-checks.ts'
 
 type LimitParts = {
   /** The file on disk. What it has at a place, a proposed text may have there too. */
@@ -102,8 +103,8 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
     return [...providers, ...headers.map((name) => ({ path: ['telemetry', 'otlp', 'headers'], name }))]
   }
 
-  function destinationProblems(file: FileConfig): Violation[] {
-    const out = new Map<string, Violation>()
+  function checkDestinations(file: FileConfig, report: Report): void {
+    const messages = new Map<string, string>()
     const all = [...kept, ...implicit(file)].flatMap(({ path, name }) =>
       DESTINATIONS.filter(({ section }) => isListed([`${section}.**`], path)).map((found) => ({ path, name, found })),
     )
@@ -113,19 +114,21 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
       if (old === now) continue
       const remedy = isFileReference(name) ? 'change the file itself' : `that needs the variable in ${LISTS}`
       const message = `would send \${${name}} elsewhere than the file on disk does (${found.members.join(', ')} differ); ${remedy}`
-      out.set(JSON.stringify(place), { path: place, part: 'key', message })
+      messages.set(JSON.stringify(place), message)
     }
-    return [...out.values()]
+    for (const [place, message] of messages) report(JSON.parse(place), message, 'key')
   }
 
   return {
     expansionProblem,
-    violations: (file) => [
-      ...proposedPathProblems({ file, ...parts }),
-      ...destinationProblems(file),
-      ...proposedProgramProblems(file, before.yaml?.value),
-      ...variableListProblems(file, allowed),
-    ],
+    check(file, report) {
+      checkProposedPaths({ file, ...parts }, report)
+      checkDestinations(file, report)
+      checkProposedPrograms(file, before.yaml?.value, report)
+      // A list that a text could extend would allow everything with the next text.
+      for (const { path, value } of placesOf<string>(file, 'admin.config_variables.*'))
+        if (!allowed.has(value)) report(path, 'cannot be added by the admin API; write it into the file itself')
+    },
   }
 }
 
@@ -150,15 +153,6 @@ function variablesOf(provider: ProviderConfig | undefined, vendors: KnownProvide
 
 const keyFilesOf = (provider: ProviderConfig | undefined): string[] =>
   [provider, ...(provider?.keys ?? [])].flatMap((one) => (one?.key_file === undefined ? [] : [`file:${one.key_file}`]))
-
-/** A list that a text could extend would allow everything with the next text. */
-function variableListProblems({ admin }: FileConfig, allowed: ReadonlySet<string>): Violation[] {
-  return (admin?.config_variables ?? []).flatMap((name, index) => {
-    if (name === undefined || allowed.has(name)) return []
-    const message = 'cannot be added by the admin API; write it into the file itself'
-    return [{ path: ['admin', 'config_variables', index], part: 'value' as const, message }]
-  })
-}
 
 function membersAt(value: unknown, path: Path, names: string[]): string {
   let inner = value

@@ -4,8 +4,8 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { memberOf } from '../../kit/json.ts'
 import type { Loaded } from '../load/load.ts'
 import type { FileConfig } from '../schema/schema.ts'
+import type { Report } from './problem.ts'
 import { namedPaths } from './sandbox-paths.ts'
-import type { Violation } from './semantic-checks.ts'
 
 type PathParts = {
   file: FileConfig
@@ -22,23 +22,21 @@ const SINK_NAME = /\.(ndjson|jsonl|log)$/
 const OWN = /^(gatehouse\.db|spool$)/
 
 /** A path that the file on disk has may stay, wherever it leads. */
-export function proposedPathProblems({ file, before, data_dir, config_file }: PathParts): Violation[] {
+export function checkProposedPaths({ file, before, data_dir, config_file }: PathParts, report: Report): void {
   const pathsOf = (value: unknown) => namedPaths(value, data_dir)
   const known = new Set(pathsOf(before.yaml?.value).map(({ base, text }) => resolve(base, text)))
-  const out: Violation[] = []
   // Also where a variable or flag of this start wins: the next one may lack it.
   if (typeof file.data_dir === 'string' && file.data_dir !== memberOf(before.yaml?.value, 'data_dir')) {
     const directory = resolve(dirname(config_file), file.data_dir)
-    const message = 'cannot be changed by the admin API; write it into the file itself'
-    if (directory !== data_dir) out.push({ path: ['data_dir'], part: 'value', message })
+    if (directory !== data_dir)
+      report(['data_dir'], 'cannot be changed by the admin API; write it into the file itself')
   }
   for (const { path, text, base, isSink } of pathsOf(file)) {
     const target = resolve(base, text)
     if (known.has(target)) continue
     const problem = placeProblem(data_dir, target) ?? (isSink && !SINK_NAME.test(target) ? NOT_A_SINK : undefined)
-    if (problem) out.push({ path, part: 'value', message: problem })
+    if (problem) report(path, problem)
   }
-  return out
 }
 
 const NOT_A_SINK = 'must end with .ndjson, .jsonl or .log where it is given by the admin API'

@@ -1,10 +1,10 @@
 /** Names the files of the gateway, which programs of MCP servers never reach, and finds settings that would open them. */
 import { readdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { isRecord } from '../../kit/json.ts'
 import type { Config } from '../config.ts'
 import type { Environment } from '../load/environment.ts'
 import type { Path, YamlText } from '../load/read-yaml.ts'
+import { placesOf } from './path-pattern.ts'
 import { type ConfigProblem, placeName } from './problem.ts'
 
 type Named = { path: Path; text: string /** What a relative path is relative to. */; base: string; isSink: boolean }
@@ -13,22 +13,15 @@ export const SYSTEM_KEYS = ['/etc/ssl/private', '/etc/pki/tls/private']
 
 /** Every setting that names a file or a directory. */
 export function namedPaths(value: unknown, data_dir: string): Named[] {
-  const out: Named[] = []
-  const add = (path: Path, text: unknown, { base = process.cwd(), isSink = false } = {}) => {
-    if (typeof text === 'string') out.push({ path, text, base, isSink })
-  }
-  const { outputs, request_log, providers } = isRecord(value) ? value : {}
-  if (isRecord(outputs)) add(['outputs', 'directory'], outputs.directory)
-  const sinks = isRecord(request_log) && Array.isArray(request_log.sinks) ? request_log.sinks : []
-  for (const [index, sink] of sinks.entries()) {
-    const file = isRecord(sink) && isRecord(sink.file) ? sink.file : {}
-    add(['request_log', 'sinks', index, 'file', 'path'], file.path, { base: data_dir, isSink: true })
-  }
-  for (const [id, provider] of Object.entries(isRecord(providers) ? providers : {})) {
-    const options = isRecord(provider) && isRecord(provider.options) ? provider.options : {}
-    add(['providers', id, 'options', 'credentials'], options.credentials)
-  }
-  return out
+  const named = (pattern: string, base = process.cwd(), isSink = false): Named[] =>
+    placesOf(value, pattern).flatMap(({ path, value: text }) =>
+      typeof text === 'string' ? [{ path, text, base, isSink }] : [],
+    )
+  return [
+    ...named('outputs.directory'),
+    ...named('request_log.sinks.*.file.path', data_dir, true),
+    ...named('providers.*.options.credentials'),
+  ]
 }
 
 /** Files and directories of the gateway. */

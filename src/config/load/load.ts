@@ -8,7 +8,7 @@ import { contentsKeyProblem } from '../check/contents-checks.ts'
 import { ConfigError, type ConfigProblem, ENVIRONMENT } from '../check/problem.ts'
 import { sandboxProblems } from '../check/sandbox-paths.ts'
 import { type ConfigOrigin, type SecretFile, secretFileProblem } from '../check/secret-places.ts'
-import type { KnownProviders } from '../check/semantic-checks.ts'
+import type { KnownProviders } from '../check/value-checks.ts'
 import { expansionProblem } from '../check/variable-places.ts'
 import {
   type Config,
