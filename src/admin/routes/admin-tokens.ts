@@ -10,7 +10,7 @@ import { objectAnswer, originOf, present } from './edit.ts'
 import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type AccountRouteParts = BodyParts & {
+type AccountRouteParts = BodyParts & {
   accounts: AdminAccounts
   /** Of the ledger. */
   currency(): string

@@ -9,7 +9,7 @@ import { noSuch } from './edit.ts'
 import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type AuditRouteParts = { audit: Audit }
+type AuditRouteParts = { audit: Audit }
 
 const AuditCheck = titled('AuditCheck', {
   rows: Type.Integer({ description: 'How many rows are in order.' }),

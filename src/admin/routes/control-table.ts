@@ -18,6 +18,7 @@ import { adminModelRoutes } from './models.ts'
 import { overrideRoutes } from './overrides.ts'
 import { providerDraftRoutes } from './provider-drafts.ts'
 import { adminProviderRoutes } from './providers.ts'
+import type { PartsOf } from './route.ts'
 import { taskOutputRoutes } from './task-outputs.ts'
 import { adminTaskRoutes } from './tasks.ts'
 import { adminUsageRoutes } from './usage.ts'
@@ -50,10 +51,5 @@ const TABLE = [
 
 /** What all of them need together. */
 export type ControlRouteParts = PartsOf<(typeof TABLE)[number]>
-type PartsOf<Routes> = (Routes extends (parts: infer Parts) => Route[] ? (parts: Parts) => void : never) extends (
-  parts: infer All,
-) => void
-  ? All
-  : never
 
 export const controlRoutes = (parts: ControlRouteParts): Route[] => TABLE.flatMap((routes) => routes(parts))

@@ -11,7 +11,7 @@ import { parameter, titled } from '../../spec/fields.ts'
 import { readInteger } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type EventRouteParts = {
+type EventRouteParts = {
   live: LiveEvents
   /** Rejects for a caller that may not, or may no longer. */
   admit(context: Context, access: AdminAccess): Promise<void>

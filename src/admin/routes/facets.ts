@@ -4,11 +4,11 @@ import type { Context, Route } from '../../http/context.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import type { FacetName } from '../../store/requests/request-row.ts'
-import type { AccountNames } from './account-names.ts'
+import { type NamedAccounts, nameOf } from './account-names.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
-type FacetRouteParts = { requests: Pick<RequestReader, 'facets'>; nameOf: AccountNames }
+type FacetRouteParts = { requests: Pick<RequestReader, 'facets'>; named: NamedAccounts }
 
 /** Of one facet. */
 const MAX_VALUES = 20
@@ -36,7 +36,7 @@ const Facets = titled('RequestFacets', {
   ),
 })
 
-export function facetRoutes({ requests, nameOf }: FacetRouteParts): Route[] {
+export function facetRoutes({ requests, named }: FacetRouteParts): Route[] {
   async function facets(context: Context): Promise<Response> {
     const filter = readRequestQuery(context)
     const found = filter ? await requests.facets(filter) : NONE
@@ -50,7 +50,7 @@ export function facetRoutes({ requests, nameOf }: FacetRouteParts): Route[] {
     const ordered = [...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1))
     const values = ordered.slice(0, MAX_VALUES).map(async ([value, count]) => ({
       value,
-      name: filter === 'token' || filter === 'project' ? await nameOf(filter, value) : value,
+      name: filter === 'token' || filter === 'project' ? await nameOf(named, filter, value) : value,
       count,
     }))
     return { filter, values: await Promise.all(values), more: ordered.length > MAX_VALUES }

@@ -16,7 +16,7 @@ import { listAnswer, listRoute, readPage } from './list.ts'
 import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts'
 import { adminRoute } from './route.ts'
 
-export type SessionRouteParts = BodyParts & {
+type SessionRouteParts = BodyParts & {
   sessions: AdminSessions
   accounts: Pick<AdminAccounts, 'authenticate' | 'assertProject'>
   /** Refuses a wrong link, with a delay that grows. */

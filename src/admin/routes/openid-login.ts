@@ -10,7 +10,7 @@ import { LOGIN_SECONDS, LoginRefused, localPath, type OidcLogin } from '../acces
 import type { AdminSessions } from '../access/sessions.ts'
 import type { Audit } from '../audit/audit.ts'
 
-export type OidcRouteParts = {
+type OidcRouteParts = {
   oidc: OidcLogin
   sessions: Pick<AdminSessions, 'begin'>
   audit: Pick<Audit, 'record'>

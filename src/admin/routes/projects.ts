@@ -8,7 +8,7 @@ import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, objectAnswer, 
 import { ACCOUNT_PARAMETERS, listAnswer, listRoute, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type ProjectRouteParts = BodyParts & {
+type ProjectRouteParts = BodyParts & {
   projects: Projects
   /** Why contents cannot be recorded; undefined: they can. */
   contentsProblem(): string | undefined

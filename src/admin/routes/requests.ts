@@ -11,7 +11,7 @@ import { listAnswer, listRoute, readPage } from './list.ts'
 import { REQUEST_FILTERS, readRequestQuery } from './request-query.ts'
 import { adminRoute } from './route.ts'
 
-export type RequestRouteParts = { requests: RequestReader; audit: Audit }
+type RequestRouteParts = { requests: RequestReader; audit: Audit }
 
 const text = (description: string) => Type.String({ description })
 const number = (description: string) => Type.Number({ description })

@@ -19,3 +19,12 @@ export function adminRoute(
     handle,
   }
 }
+
+/** What several functions that make routes need together. */
+export type PartsOf<Routes> = (
+  Routes extends (parts: infer Parts) => Route[]
+    ? (parts: Parts) => void
+    : never
+) extends (parts: infer All) => void
+  ? All
+  : never

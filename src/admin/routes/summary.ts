@@ -15,17 +15,11 @@ import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { SUM_STEPS, type SumStep } from '../../store/requests/request-sums.ts'
 import { SUM_DIMENSIONS, type SumDimension } from '../../store/requests/sum-row.ts'
-import type { TokenStore } from '../../store/tokens/account-store.ts'
-import type { AccountNames } from './account-names.ts'
+import { type NamedAccounts, nameOf } from './account-names.ts'
 import { readInteger, readOneOf } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type SummaryRouteParts = {
-  summaries: Summaries
-  tokens: Pick<TokenStore, 'find'>
-  nameOf: AccountNames
-  clock: Clock
-}
+type SummaryRouteParts = { summaries: Summaries; named: NamedAccounts; clock: Clock }
 
 const DEFAULT_SERIES = 10
 const MAX_SERIES = 50
@@ -62,7 +56,7 @@ const Summary = titled('Summary', {
   total: Type.Object(SUMMARY_SUMS, { description: 'Of all calls that match the filters.' }),
 })
 
-export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRouteParts): Route[] {
+export function summaryRoutes({ summaries, named, clock }: SummaryRouteParts): Route[] {
   async function summary(context: Context): Promise<Response> {
     const query = context.query()
     const asked = readQuery(query, unixSeconds(clock) + 1)
@@ -70,16 +64,16 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
     const found = own === undefined ? await summaries.read(asked) : await readOwn(asked, own)
     const { from, to, step, series, other, total } = found
     const names = await Promise.all(series.map(({ key }) => labelOf(key, asked.by)))
-    const named = series.map(({ key, ...rest }, at) => ({ key, name: names[at] ?? '', ...rest }))
+    const labelled = series.map(({ key, ...rest }, at) => ({ key, name: names[at] ?? '', ...rest }))
     const range = { start: from, end: to, step, by: asked.by }
-    return Response.json({ object: 'summary', ...range, series: named, other, total })
+    return Response.json({ object: 'summary', ...range, series: labelled, other, total })
   }
 
   /** Of one project. The sums of a token are shown to the project that has it. */
   async function readOwn(asked: SummaryQuery, own: string) {
     const { filter } = asked
     const isForeign = filter.project !== undefined && filter.project !== own
-    const token = filter.token === undefined ? undefined : await tokens.find(filter.token)
+    const token = filter.token === undefined ? undefined : await named.tokens.find(filter.token)
     const isForeignToken = filter.token !== undefined && token?.project_id !== own
     if (isForeign || isForeignToken) return noSummary(asked)
     const isByPart = filter.token !== undefined && asked.by !== 'none' && asked.by !== 'token' && asked.by !== 'project'
@@ -90,7 +84,7 @@ export function summaryRoutes({ summaries, tokens, nameOf, clock }: SummaryRoute
   async function labelOf(key: string | null, by: SumDimension | 'none'): Promise<string> {
     if (key === null) return by === 'none' ? 'all' : 'other'
     if (key === '') return '(none)'
-    return by === 'token' || by === 'project' ? nameOf(by, key) : key
+    return by === 'token' || by === 'project' ? nameOf(named, by, key) : key
   }
 
   const time = (description: string) => ({ description, schema: Type.String(), example: '2026-01-31' })

@@ -4,34 +4,39 @@ import type { Log } from '../../kit/log.ts'
 import { nearest } from '../../kit/nearest.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { AdminKeyStore } from '../../store/admin/admin-store.ts'
-import { accountNames } from './account-names.ts'
-import { type AccountRouteParts, accountRoutes } from './admin-tokens.ts'
-import { type AuditRouteParts, auditRoutes } from './audit-log.ts'
+import { accountRoutes } from './admin-tokens.ts'
+import { auditRoutes } from './audit-log.ts'
 import { type DiagnosticsParts, diagnosticsRoute } from './diagnostics.ts'
-import { type EventRouteParts, eventRoutes } from './events.ts'
+import { eventRoutes } from './events.ts'
 import { facetRoutes } from './facets.ts'
 import { IDEMPOTENCY_HEADER, idempotently } from './idempotency.ts'
-import { type SessionRouteParts, sessionRoutes } from './login.ts'
-import { type OidcRouteParts, oidcRoutes } from './openid-login.ts'
-import { type ProjectRouteParts, projectRoutes } from './projects.ts'
-import { type ReadinessRouteParts, readinessRoutes } from './readiness.ts'
+import { sessionRoutes } from './login.ts'
+import { oidcRoutes } from './openid-login.ts'
+import { projectRoutes } from './projects.ts'
+import { readinessRoutes } from './readiness.ts'
 import { requestSessionRoutes } from './request-sessions.ts'
-import { type RequestRouteParts, requestRoutes } from './requests.ts'
-import { type SummaryRouteParts, summaryRoutes } from './summary.ts'
-import { type TokenRouteParts, tokenRoutes } from './tokens.ts'
+import { requestRoutes } from './requests.ts'
+import type { PartsOf } from './route.ts'
+import { summaryRoutes } from './summary.ts'
+import { tokenRoutes } from './tokens.ts'
 
-type AdminRouteParts = ProjectRouteParts &
-  TokenRouteParts &
-  AccountRouteParts &
-  SessionRouteParts &
-  OidcRouteParts &
-  AuditRouteParts &
-  RequestRouteParts &
-  Pick<SummaryRouteParts, 'summaries' | 'clock'> &
-  EventRouteParts &
-  ReadinessRouteParts &
+const TABLE = [
+  projectRoutes,
+  tokenRoutes,
+  accountRoutes,
+  sessionRoutes,
+  oidcRoutes,
+  auditRoutes,
+  requestRoutes,
+  requestSessionRoutes,
+  facetRoutes,
+  summaryRoutes,
+  eventRoutes,
+  readinessRoutes,
+] as const
+
+type AdminRouteParts = PartsOf<(typeof TABLE)[number]> &
   DiagnosticsParts & {
-    named: Parameters<typeof accountNames>[0]
     controls: Route[]
     adminKeys: AdminKeyStore
     secretOf(context: Context): string
@@ -39,22 +44,7 @@ type AdminRouteParts = ProjectRouteParts &
   }
 
 export function adminRoutes(parts: AdminRouteParts): Route[] {
-  const nameOf = accountNames(parts.named)
-  const routes: Route[] = [
-    ...projectRoutes(parts),
-    ...tokenRoutes(parts),
-    ...accountRoutes(parts),
-    ...sessionRoutes(parts),
-    ...oidcRoutes(parts),
-    ...auditRoutes(parts),
-    ...requestRoutes(parts),
-    ...requestSessionRoutes(parts),
-    ...facetRoutes({ ...parts, nameOf }),
-    ...summaryRoutes({ ...parts, tokens: parts.named.tokens, nameOf }),
-    ...eventRoutes(parts),
-    ...readinessRoutes(parts),
-    ...parts.controls,
-  ]
+  const routes = [...TABLE.flatMap((make) => make(parts)), ...parts.controls]
   return [...routes, diagnosticsRoute(routes, parts)].map((route) => asAdminRoute(route, parts))
 }
 

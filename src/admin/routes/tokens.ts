@@ -21,7 +21,7 @@ import {
 import { ACCOUNT_PARAMETERS, listAnswer, listRoute, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
-export type TokenRouteParts = BodyParts &
+type TokenRouteParts = BodyParts &
   LimitsRouteParts & { tokens: Tokens; projects: Projects; guardNames(): readonly string[] }
 
 const ROOT = '/admin/v1/tokens'
