@@ -271,6 +271,15 @@ describe('version', () => {
 })
 
 describe('check', () => {
+  test('warns of a variable whose name is mistyped, not of others', async () => {
+    const env = { GATEHOUSE_PROT: '1', GATEHOUSE_TOKEN: 'sk-1' }
+    const { err, code } = await gatehouse(['check'], { env })
+    expect({ err, code }).toEqual({
+      err: 'warning: GATEHOUSE_PROT has no effect; did you mean GATEHOUSE_PORT?\n',
+      code: 0,
+    })
+  })
+
   const write = (text: string, name = 'gatehouse.yaml') => writeFileSync(join(directory, name), text)
 
   test('reports that there is no file, or that it is valid', async () => {
@@ -596,10 +605,10 @@ describe('serve', () => {
     expect(existsSync(join(directory, 'data'))).toBe(false)
   })
 
-  test('reports an address that is not of this machine', async () => {
-    const { err, code } = await gatehouse(['serve', '--host', '192.0.2.1', '--port', '0'])
+  test.each(['192.0.2.1', '300.1.1.1'])('reports an address that is not of this machine: %s', async (host) => {
+    const { err, code } = await gatehouse(['serve', '--host', host, '--port', '0'])
     expect(code).toBe(1)
-    expect(err).toContain('192.0.2.1')
+    expect(err).toContain(`${host} is not an address of this machine`)
   })
 
   test('lets open streams finish at the first signal', async () => {

@@ -2,6 +2,7 @@
 import { relative } from 'node:path'
 import { ConfigError, type ConfigProblem, problemText } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
+import { ENVIRONMENT_VARIABLES } from '../../config/load/environment.ts'
 import { loadConfig } from '../../config/load/load.ts'
 import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
 import { sandboxText } from '../../config/schema/mcp-schema.ts'
@@ -9,6 +10,7 @@ import { checkProviders, providerFactory } from '../../gateway/check-providers.t
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type Clock, systemClock } from '../../kit/clock.ts'
 import { landlockVersion } from '../../kit/confinement.ts'
+import { nearest } from '../../kit/nearest.ts'
 import { readArguments } from '../arguments.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { askProviders, onlineTable } from './check-online.ts'
@@ -58,6 +60,7 @@ async function checkConfig({ terminal, clock, file, isOnline, asJson }: CheckPar
     const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
     const create = providerFactory(config, environment)
     const { warnings, problems } = checkProviders(config, environment, create)
+    warnings.push(...mistyped(Object.keys(environment)))
     if (problems.length > 0) throw new ConfigError(problems.map((message) => problemOf(config, cwd, message)))
     const online = isOnline ? await askProviders({ config, environment, create, clock }) : undefined
     if (asJson) {
@@ -76,6 +79,15 @@ async function checkConfig({ terminal, clock, file, isOnline, asJson }: CheckPar
     else terminal.err(`${error.problems.map(problemText).join('\n')}\n\n${countOf(problems.length)}\n`)
     return 1
   }
+}
+
+/** Of variables without effect. */
+function mistyped(names: string[]): string[] {
+  const known = Object.keys(ENVIRONMENT_VARIABLES)
+  return names.flatMap((name) => {
+    const meant = name.startsWith('GATEHOUSE_') && !known.includes(name) ? nearest(name, known, 2) : undefined
+    return meant === undefined ? [] : [`${name} has no effect; did you mean ${meant}?`]
+  })
 }
 
 const problemOf = ({ file = '' }: Config, cwd: string, message: string): ConfigProblem => ({

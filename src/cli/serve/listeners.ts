@@ -167,7 +167,7 @@ function explainListenError(error: unknown, { host, port }: Pick<Config['server'
     return new Error(`${where} is in use by another process; choose another port with --port or GATEHOUSE_PORT.`)
   }
   if (code === 'EACCES') return new Error(`listening on ${where} is not permitted; ports below 1024 need privileges.`)
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EINVAL') {
     return new Error(`${host} is not an address of this machine; check --host, GATEHOUSE_HOST or server.host.`)
   }
   return message.includes('Failed to listen') ? new Error(`cannot listen on ${where}: ${message}`) : error
