@@ -12,7 +12,7 @@ import type { McpToolRow } from './admin/mcp-tool-store.ts'
 import type { Override } from './admin/override-store.ts'
 import type { BatchTables } from './batches/batch-tables.ts'
 import type { FileRow } from './files/file-row.ts'
-import type { LedgerEntry } from './ledger/ledger-entry.ts'
+import type { LedgerCounts, LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
 import type { ContentsRow } from './requests/contents-row.ts'
 import type { LiveRow } from './requests/live-store.ts'
@@ -138,20 +138,6 @@ export type LedgerEntriesTable = Omit<LedgerEntry, 'units'> & {
   units: string
   input_tokens: number
   output_tokens: number
-}
-
-/** Sums of entries. `unknown_amounts`, `unknown_costs`: requests without a known price, which the sum leaves out. */
-export type LedgerCounts = {
-  entries: number
-  requests: number
-  errors: number
-  estimated: number
-  input_tokens: number
-  output_tokens: number
-  amount: number
-  cost: number
-  unknown_amounts: number
-  unknown_costs: number
 }
 
 export type OfCall = Pick<LedgerEntry, 'token_id' | 'family' | 'model' | 'provider' | 'upstream_model'> & {

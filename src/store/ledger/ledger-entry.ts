@@ -43,6 +43,21 @@ export type LedgerEntry = {
   price: string | null
 }
 
+/** What is summed up of entries. `unknown_amounts`, `unknown_costs`: requests without a known price, which the sum leaves out. */
+export const LEDGER_COUNTS = [
+  'entries',
+  'requests',
+  'errors',
+  'estimated',
+  'input_tokens',
+  'output_tokens',
+  'amount',
+  'cost',
+  'unknown_amounts',
+  'unknown_costs',
+] as const
+export type LedgerCounts = Record<(typeof LEDGER_COUNTS)[number], number>
+
 /** What an entry has that belongs to no call. */
 export const NO_CALL = {
   end_user: null,

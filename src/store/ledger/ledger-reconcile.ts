@@ -3,9 +3,8 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../tables.ts'
 import { budgetDifferences } from './budget-reconcile.ts'
 import { entryOfRow } from './ledger-append.ts'
-import type { LedgerEntry } from './ledger-entry.ts'
+import { LEDGER_COUNTS, type LedgerCounts, type LedgerEntry } from './ledger-entry.ts'
 import { type LedgerDifference, SUM_PERIODS, type VendorDay } from './ledger-store.ts'
-import { COUNTS } from './ledger-sums.ts'
 import { exactSum, readSum, sumStarts } from './ledger-usage.ts'
 
 /** Of each comparison: more would not be read by anybody. */
@@ -39,20 +38,20 @@ export async function differencesOf(db: Database, range: { from: number; to: num
 }
 
 type Comparison = { what: string; period: number; sums: RawBuilder<unknown>; from: number; to: number }
-type SumRow = { start: number } & Record<(typeof OF_CALL)[number], string> & Record<(typeof COUNTS)[number], string>
+type SumRow = { start: number } & Record<(typeof OF_CALL)[number], string> & Record<keyof LedgerCounts, string>
 
 /** The entries less the sums, by the key of the sums: everything is 0 where they agree. */
 async function compare(db: Database, { what, period, sums, from, to }: Comparison): Promise<LedgerDifference[]> {
   const size = sql.lit(period)
   const [first, end] = [Math.ceil(from / period) * period, Math.ceil(to / period) * period]
   const keys = sql.join(OF_CALL.map((name) => sql.ref(name)))
-  const plain = COUNTS.filter(
+  const plain = LEDGER_COUNTS.filter(
     (name) => !['entries', 'amount', 'cost', 'unknown_amounts', 'unknown_costs'].includes(name),
   )
   const unknown = (name: string) =>
     sql`case when ${sql.ref(name)} is null then case requests when 0 then 1 else requests end else 0 end`
   const { rows } = await sql<SumRow>`
-    select start, ${keys}, ${sql.join(COUNTS.map((name) => sql`cast(sum(${sql.ref(name)}) as text) as ${sql.ref(name)}`))}
+    select start, ${keys}, ${sql.join(LEDGER_COUNTS.map((name) => sql`cast(sum(${sql.ref(name)}) as text) as ${sql.ref(name)}`))}
     from (
       select at_ms / 1000 / ${size} * ${size} as start, token_id, coalesce(project_id, '') as project_id, family, model, provider,
         upstream_model, 1 as entries, ${sql.join(plain.map((name) => sql.ref(name)))}, coalesce(amount, 0) as amount,
@@ -65,12 +64,12 @@ async function compare(db: Database, { what, period, sums, from, to }: Compariso
     ) as both_sides
     group by start, ${keys}
     having ${sql.join(
-      COUNTS.map((name) => sql`sum(${sql.ref(name)}) <> 0`),
+      LEDGER_COUNTS.map((name) => sql`sum(${sql.ref(name)}) <> 0`),
       sql` or `,
     )}
     order by start limit ${MAX_DIFFERENCES}`.execute(db)
   return rows.flatMap(({ start, ...row }) =>
-    COUNTS.filter((count) => row[count] !== '0').map((count) => ({
+    LEDGER_COUNTS.filter((count) => row[count] !== '0').map((count) => ({
       what,
       at: start,
       of: OF_CALL.map((name) => row[name]).filter((text) => text !== ''),

@@ -2,7 +2,7 @@
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { Write } from '../tables.ts'
 import type { BudgetChange } from './budget-store.ts'
-import type { LedgerEntry, OpenCall } from './ledger-entry.ts'
+import type { LedgerCounts, LedgerEntry, OpenCall } from './ledger-entry.ts'
 
 /** Seconds of a minute, an hour and a day: the periods of which there are sums. */
 export const SUM_PERIODS = [60, 3_600, 86_400] as const
@@ -53,8 +53,8 @@ export type UsageQuery = {
   limit?: number
 }
 
-/** Amounts in nano-units; `unknown_amounts`, `unknown_costs`: requests without a known price, which they leave out. */
-export type UsageSum = {
+/** Amounts in nano-units. */
+export type UsageSum = Omit<LedgerCounts, 'entries' | 'amount' | 'cost'> & {
   project_id?: string
   token_id?: string
   end_user?: string
@@ -64,15 +64,8 @@ export type UsageSum = {
   upstream_model?: string
   /** Unix seconds: of the day, hour or minute. */
   start?: number
-  requests: number
-  errors: number
-  estimated: number
-  input_tokens: number
-  output_tokens: number
   amount: bigint
   cost: bigint
-  unknown_amounts: number
-  unknown_costs: number
 }
 
 /** The range that the sums cover, widened to whole periods (in seconds). */

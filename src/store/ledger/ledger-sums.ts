@@ -1,9 +1,9 @@
 /** The sums of the ledger by minute, hour and day: changed in the transaction that adds the entries, so that they never differ. */
 import { NANO } from '../../spec/price.ts'
 import { createInsert } from '../fixed-statements.ts'
-import type { LedgerCounts, LedgerEndUsersTable, LedgerSumsTable, OfCall, Write } from '../tables.ts'
+import type { LedgerEndUsersTable, LedgerSumsTable, OfCall, Write } from '../tables.ts'
 import { chunks } from '../tasks/task-sql.ts'
-import type { LedgerEntry } from './ledger-entry.ts'
+import { LEDGER_COUNTS, type LedgerCounts, type LedgerEntry } from './ledger-entry.ts'
 import { END_USERS_PER_DAY, OTHER_END_USERS, SUM_PERIODS } from './ledger-store.ts'
 
 /** Values in one statement are bounded on every engine (SQLite 32,766, PostgreSQL 65,535); a row has 18. */
@@ -16,19 +16,6 @@ const DAY_SECONDS = 86_400
  */
 const MAX_SUM = 4_600_000_000_000_000_000
 
-export const COUNTS = [
-  'entries',
-  'requests',
-  'errors',
-  'estimated',
-  'input_tokens',
-  'output_tokens',
-  'amount',
-  'cost',
-  'unknown_amounts',
-  'unknown_costs',
-] as const satisfies readonly (keyof LedgerCounts)[]
-
 const OF_CALL = ['project_id', 'family', 'model', 'provider', 'upstream_model'] as const satisfies (keyof OfCall)[]
 /** The keys of both tables, as they are declared. */
 const SUM_COLUMNS = ['period', 'start', 'token_id', ...OF_CALL] as const
@@ -38,12 +25,12 @@ const addEndUsers = insertOrAdd('ledger_end_users', END_USER_COLUMNS)
 
 /** Adds to the sums of a row that exists, unless one of them would not fit: it is missing in the answer then. */
 function insertOrAdd(table: 'ledger_sums' | 'ledger_end_users', key: readonly string[]) {
-  const sets = COUNTS.map((count) => `${count} = ${table}.${count} + excluded.${count}`)
+  const sets = LEDGER_COUNTS.map((count) => `${count} = ${table}.${count} + excluded.${count}`)
   const fits = ['amount', 'cost'].map((sum) => `abs(${table}.${sum} + excluded.${sum}) <= ${MAX_SUM}`)
   const update = `do update set ${sets.join(', ')} where ${fits.join(' and ')}`
   return createInsert({
     table,
-    columns: [...key, ...COUNTS],
+    columns: [...key, ...LEDGER_COUNTS],
     after: `on conflict (${key.join(', ')}) ${update} returning start`,
   })
 }
@@ -72,7 +59,7 @@ function valuesOf<Row extends LedgerCounts>(rows: readonly Row[], key: readonly 
   const values: unknown[] = []
   for (const row of rows) {
     for (const column of key) values.push(row[column])
-    for (const count of COUNTS) values.push(row[count])
+    for (const count of LEDGER_COUNTS) values.push(row[count])
   }
   return values
 }
@@ -173,7 +160,7 @@ function createSums<Row extends LedgerCounts>() {
     add(key: string, row: Row): void {
       const sum = sums.get(key)
       if (sum && isExact(sum, row)) {
-        for (const count of COUNTS) sum[count] += row[count]
+        for (const count of LEDGER_COUNTS) sum[count] += row[count]
         return
       }
       if (sum) full.push(sum)

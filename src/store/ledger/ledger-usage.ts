@@ -2,19 +2,13 @@
 import { sql } from 'kysely'
 import { NANO } from '../../spec/price.ts'
 import type { Database } from '../tables.ts'
+import { LEDGER_COUNTS } from './ledger-entry.ts'
 import { SUM_PERIODS, USAGE_MEMBERS, type UsageQuery, type UsageResult, type UsageSum } from './ledger-store.ts'
 
 const DAY_SECONDS = 86_400
 
-const COUNTS = [
-  'requests',
-  'errors',
-  'estimated',
-  'input_tokens',
-  'output_tokens',
-  'unknown_amounts',
-  'unknown_costs',
-] as const
+/** Amounts and costs are summed up exactly. */
+const COUNTS = LEDGER_COUNTS.filter((name) => name !== 'entries' && name !== 'amount' && name !== 'cost')
 
 /** Credits are sums of no model: nothing was used. */
 const CREDIT = sql`family = '' and model = '' and requests = 0`
