@@ -12,6 +12,7 @@ import type { McpToolRow } from './admin/mcp-tool-store.ts'
 import type { Override } from './admin/override-store.ts'
 import type { BatchTables } from './batches/batch-tables.ts'
 import type { FileRow } from './files/file-row.ts'
+import type { BudgetHold, BudgetListing } from './ledger/budget-store.ts'
 import type { LedgerCounts, LedgerEntry } from './ledger/ledger-entry.ts'
 import type { CachedAnswer } from './requests/cache-store.ts'
 import type { ContentsRow } from './requests/contents-row.ts'
@@ -20,8 +21,9 @@ import type { Feedback, RequestRow } from './requests/request-row.ts'
 import type { MinuteRow, SumsRow } from './requests/sum-row.ts'
 import type { StoredConversation } from './responses/conversation-store.ts'
 import type { StoredResponse } from './responses/response-row.ts'
+import type { StoredEvents } from './responses/response-store.ts'
 import type { TaskStep } from './tasks/task-step.ts'
-import type { WebhookAttempt } from './tasks/webhook-row.ts'
+import type { WebhookAttempt, WebhookDelivery } from './tasks/webhook-row.ts'
 import type { LeaseRow } from './tokens/lease-store.ts'
 
 type Rows = typeof ACCOUNT_SETTINGS
@@ -58,10 +60,6 @@ type ProjectsTable = AccountColumns & {
   added_revision: number
 }
 
-type ModelsTable = { id: string; first_seen: number }
-
-type RevisionsTable = { noun: string; revision: number }
-
 /** Members that are JSON text in their column; null stays null. */
 type JsonText<Row, Names extends keyof Row> = Omit<Row, Names> & {
   [Name in Names]: string | (null extends Row[Name] ? null : never)
@@ -71,30 +69,8 @@ export const TASK_JSON = ['request', 'call_options', 'tried', 'operation', 'made
 /** `deleted_at`: when it was deleted; null: it is visible. */
 type TasksTable = JsonText<Task, (typeof TASK_JSON)[number]> & { deleted_at: number | null }
 
-type TaskInputsTable = {
-  task_id: string
-  /** JSON text. */
-  inputs: string
-}
-
-type TaskKeysTable = { token_id: string; key: string; body_hash: string; task_id: string; expires_at: number }
-
-type CallbacksTable = {
-  callback_id: string
-  task_id: string
-  token_id: string
-  url: string
-  attempts: number
-  /** null: the task has not ended yet, or no attempt is left. */
-  due_ms: number | null
-  delivered_at: number | null
-  last_status: number | null
-  project_id: string | null
-  /** null: the task has not ended yet. */
-  ended_ms: number | null
-}
-
-type WebhookAttemptsTable = WebhookAttempt & { callback_id: string }
+/** `due_ms`: null: the task has not ended yet, or no attempt is left. `ended_ms`: null: it has not ended yet. */
+type CallbacksTable = Omit<WebhookDelivery, 'tries' | 'ended_ms'> & { ended_ms: number | null }
 
 export type ResponsesTable = JsonText<Omit<StoredResponse, 'end_user'>, 'input' | 'response'> & {
   end_user: string | null
@@ -112,9 +88,6 @@ type ResponseRunsTable = {
   fence: number
 }
 
-/** Events in order, as they are streamed; the last one has this number. */
-type ResponseEventsTable = { response_id: string; token_id: string | null; last_number: number; events: string }
-
 type ConversationsTable = JsonText<StoredConversation, 'metadata'> & {
   /** Increases with every change of the items. */
   revision: number
@@ -130,8 +103,6 @@ type ConversationItemsTable = {
   item: string
   end_user: string | null
 }
-
-type CachedAnswersTable = CachedAnswer & { cache_key: string }
 
 /** `units` is JSON text; the two totals of it are columns, so that they can be summed. */
 export type LedgerEntriesTable = Omit<LedgerEntry, 'units'> & {
@@ -151,41 +122,8 @@ export type LedgerSumsTable = OfCall & LedgerCounts & { period: number; start: n
 /** By day. `end_user` is empty where nobody was named. */
 export type LedgerEndUsersTable = OfCall & LedgerCounts & { start: number; end_user: string }
 
-/** `entry` is JSON text: the entry of the call if its process ends before it. */
-type OpenCallsTable = { entry_id: string; entry: string; process: string }
-
-/** Amounts are nano-units. */
-type BudgetAccountsTable = {
-  account_key: string
-  start_ms: number
-  end_ms: number
-  scope_key: string
-  settled: number
-  credit: number
-  held: number
-  /** The highest threshold of which the operator was notified, in per cent. */
-  notified: number
-}
-
-type BudgetLeasesTable = {
-  process_id: string
-  account_key: string
-  start_ms: number
-  amount: number
-  expires_ms: number
-}
-
-/** Those that are not delivered yet. `body` is JSON text. */
-type AlertsTable = DueAlert
-type AlertMarksTable = { mark_key: string; until_ms: number }
-
 /** `tags` and `detail` are JSON text. */
 type RequestLogTable = Omit<RequestRow, 'tags' | 'detail'> & { tags: string | null; detail: string }
-
-/** What unfinished tasks hold. */
-type BudgetHoldsTable = { call_id: string; account_key: string; start_ms: number; amount: number }
-
-type AdminTokensTable = Omit<StoredAdminToken, 'disabled' | 'declared'> & { disabled: number; declared: number }
 
 /** `data`: JSON. */
 export type AlertHistoryTable = JsonText<AlertHistoryRow, 'data'> & { open_key: string | null }
@@ -193,53 +131,54 @@ export type AlertHistoryTable = JsonText<AlertHistoryRow, 'data'> & { open_key: 
 /** `memberships`: JSON; null for none. */
 export type SessionsTable = Omit<StoredSession, 'memberships'> & { memberships: string | null }
 
-/** `answer` is encrypted: a response may contain a secret. */
-type AdminKeysTable = StoredAnswer & { scope: string; key: string; expires_at: number }
-
 /** `before` and `after` are JSON text without secrets. */
 export type AuditTable = Omit<AuditRow, 'before' | 'after'> & { before: string | null; after: string | null }
-
-type FilesTable = FileRow & { is_ready: number }
 
 export type Tables = BatchTables & {
   audit: AuditTable
   admin_sessions: SessionsTable
   admin_links: { hash: string; actor: string; expires_at: number; person: string | null }
-  admin_tokens: AdminTokensTable
-  admin_keys: AdminKeysTable
+  admin_tokens: Omit<StoredAdminToken, 'disabled' | 'declared'> & { disabled: number; declared: number }
+  /** `answer` is encrypted: a response may contain a secret. */
+  admin_keys: StoredAnswer & { scope: string; key: string; expires_at: number }
   tokens: TokensTable
   projects: ProjectsTable
   ledger_entries: LedgerEntriesTable
   ledger_sums: LedgerSumsTable
   ledger_end_users: LedgerEndUsersTable
   ledger_end_user_counts: { start: number; token_id: string; end_users: number }
-  open_calls: OpenCallsTable
+  /** `entry` is JSON text: the entry of the call if its process ends before it. */
+  open_calls: { entry_id: string; entry: string; process: string }
   ledger_processes: { process: string; until_ms: number }
   ledger_starts: { noun: string; start: number }
-  models: ModelsTable
-  revisions: RevisionsTable
+  models: { id: string; first_seen: number }
+  revisions: { noun: string; revision: number }
   tasks: TasksTable
-  task_inputs: TaskInputsTable
-  task_keys: TaskKeysTable
+  /** `inputs` is JSON text. */
+  task_inputs: { task_id: string; inputs: string }
+  task_keys: { token_id: string; key: string; body_hash: string; task_id: string; expires_at: number }
   callbacks: CallbacksTable
-  webhook_attempts: WebhookAttemptsTable
+  webhook_attempts: WebhookAttempt & { callback_id: string }
   secrets: { name: string; value: string }
   responses: ResponsesTable
   response_runs: ResponseRunsTable
-  response_events: ResponseEventsTable
+  /** Events in order, as they are streamed; the last one has this number. */
+  response_events: StoredEvents & { response_id: string; token_id: string | null }
   conversations: ConversationsTable
   conversation_items: ConversationItemsTable
-  cached_answers: CachedAnswersTable
-  budget_accounts: BudgetAccountsTable
-  budget_leases: BudgetLeasesTable
-  budget_holds: BudgetHoldsTable
-  alerts: AlertsTable
+  cached_answers: CachedAnswer & { cache_key: string }
+  budget_accounts: BudgetListing
+  budget_leases: BudgetHold & { process_id: string; expires_ms: number }
+  /** What unfinished tasks hold. */
+  budget_holds: BudgetHold & { call_id: string }
+  /** Those that are not delivered yet. */
+  alerts: DueAlert
   alert_history: AlertHistoryTable
   live_events: LiveRow
   live_followers: { process_id: string; until_ms: number }
   task_steps: Omit<TaskStep, 'provider_key'> & { task_id: string; provider_key: string }
   config_versions: Omit<ConfigVersion, 'changes'> & { changes: string }
-  alert_marks: AlertMarksTable
+  alert_marks: { mark_key: string; until_ms: number }
   rate_limit_leases: LeaseRow
   routing_overrides: Override
   mcp_tools: McpToolRow
@@ -250,7 +189,7 @@ export type Tables = BatchTables & {
   request_contents: ContentsRow
   request_minutes: MinuteRow
   request_sums: SumsRow
-  files: FilesTable
+  files: FileRow & { is_ready: number }
 }
 
 export type Database = Kysely<Tables>

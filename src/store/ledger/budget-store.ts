@@ -79,6 +79,7 @@ export function scopesOf({
 
 export type BudgetChange = Pick<BudgetName, 'account_key' | 'start_ms'> & BudgetState
 
+/** `notified`: the highest threshold of which the operator was notified, in per cent. */
 export type BudgetListing = Omit<BudgetName, 'window'> & BudgetState & { notified: number }
 
 export type BudgetStore = {
