@@ -1,17 +1,6 @@
 /** The contract of a vendor's batches: an order of many lines, which is created once, polled, and whose results are read. */
+import type { BatchOrder } from '../../spec/batch-order.ts'
 import type { Json } from '../../spec/task.ts'
-
-/** One order, as it is stored before anything is sent. */
-export type BatchOrder = {
-  /** Of this order alone: every id of its lines begins with it. */
-  mark: string
-  /** The vendor's name of the model. */
-  model: string
-  /** The path that its lines call, below the base URL of the provider. */
-  path: string
-  lines: number
-  bytes: number
-}
 
 /** An order that may have been created. */
 type SoughtOrder = Pick<BatchOrder, 'mark'> & {

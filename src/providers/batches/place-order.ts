@@ -1,21 +1,8 @@
 /** Takes a stored order to its vendor: uploads it, creates it once, finds it again after a crash or a restore, and polls it to its end. */
 import type { Clock } from '../../kit/clock.ts'
+import type { BatchOrder, PlacedOrder } from '../../spec/batch-order.ts'
 import { GatewayError } from '../../spec/error.ts'
-import type { Json } from '../../spec/task.ts'
-import type { BatchOrder, BatchProvider, OrderLines } from './batch-provider.ts'
-
-/** As it is stored after each step. */
-type PlacedOrder = BatchOrder & {
-  stage: 'stored' | 'marked' | 'uploaded' | 'sent' | 'created'
-  uploaded?: Json
-  sent_ms?: number
-  id?: string | undefined
-  polls?: number
-  full?: { code: string; message: string; since_ms: number; until_ms: number }
-  is_cancelled?: true
-  is_sought?: true
-  is_adopted?: true
-}
+import type { BatchProvider, OrderLines } from './batch-provider.ts'
 
 type Placing = {
   vendor: BatchProvider

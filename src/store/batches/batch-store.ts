@@ -1,7 +1,7 @@
 /** Batches as the store keeps them: the batch, its lines, and the parts of files that its results are moved to. */
 import type { AuditDraft } from '../../spec/audit.ts'
 import type { BatchStatus } from '../../spec/batch.ts'
-import type { Json } from '../../spec/task.ts'
+import type { PlacedOrder } from '../../spec/batch-order.ts'
 
 /** Whose API has created it. */
 export type BatchApi = 'openai' | 'anthropic'
@@ -33,35 +33,11 @@ export type BatchProblem = { code: string; message: string; param: string | null
 /** Why lines wait, since when and until when in unix milliseconds. */
 export type BatchPause = { code: string; message: string; since_ms?: number; until_ms: number }
 
-/** Lines that a batch of their vendor executes: stored before anything is sent, so that it is created once. */
-export type BatchVendorOrder = {
-  /** Of this order alone: the ids of its lines at the vendor begin with it. */
-  mark: string
-  /** The vendor's name of the model. */
-  model: string
-  /** The path that its lines call, below the base URL of the provider. */
-  path: string
-  lines: number
-  bytes: number
+export type BatchVendorOrder = PlacedOrder & {
   provider: string
   key: string | null
-  /** `stored`: its lines are. `marked`: they wait no more. `uploaded`: what creating it needs is at the vendor. `sent`: it may exist. `created`: it does. */
-  stage: 'stored' | 'marked' | 'uploaded' | 'sent' | 'created'
   /** Of the claim that has stored its lines: no other one writes to the same file. */
   fence: number
-  uploaded?: Json
-  /** When it was first sent, in unix milliseconds. */
-  sent_ms?: number
-  /** At the vendor. */
-  id?: string | undefined
-  polls?: number
-  /** Its vendor had no room for it; `since_ms`: for the first time. */
-  full?: BatchPause & { since_ms: number }
-  is_cancelled?: true
-  /** The vendor was asked whether an installation that was restored had created it, which it had where it `is_adopted`. */
-  is_sought?: true
-  /** Its lines may be others than those that are stored. */
-  is_adopted?: true
 }
 
 /** What is known about the run of a batch; written by the process that has claimed it. Times in unix seconds. */
