@@ -1,12 +1,12 @@
 /** An MCP server by a connection of one person, which is found anew for each use: it may have ended at another process. */
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
 import type { ServedClient } from '../../providers/mcp/connect.ts'
-import { createUpstream, type McpUpstream } from '../../providers/mcp/upstream.ts'
+import { createUpstream, type McpUpstream, type UpstreamParts } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type McpConnections, NotConnected } from './connections.ts'
 import { pinnedAs } from './people.ts'
 
-type PersonParts = Parameters<typeof createUpstream>[0] & {
+type PersonParts = UpstreamParts & {
   config: McpServerConfig
   /** After which an unused connection ends, until the next use. */
   idle_ms(): number

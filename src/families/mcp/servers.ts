@@ -1,13 +1,9 @@
 /** The MCP servers behind the gateway, and what of them a caller may see and use. */
 import type { Config } from '../../config/config.ts'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
-import type { Clock } from '../../kit/clock.ts'
 import { matchesGlob } from '../../kit/glob.ts'
 import { canonicalJson } from '../../kit/json.ts'
-import type { Log } from '../../kit/log.ts'
-import type { ProgramPlaces } from '../../providers/mcp/program-sandbox.ts'
-import { createUpstream, type McpOffer, type McpUpstream } from '../../providers/mcp/upstream.ts'
-import type { Transport } from '../../providers/upstream/transport.ts'
+import { createUpstream, type McpOffer, type McpUpstream, type UpstreamParts } from '../../providers/mcp/upstream.ts'
 import type { Caller } from '../../spec/token.ts'
 import type { Store } from '../../store/store.ts'
 import { type Approvals, createApprovals } from './approvals.ts'
@@ -50,15 +46,10 @@ export type McpServers = {
   close(): Promise<void>
 }
 
-type ServersParts = {
+type ServersParts = Pick<UpstreamParts, 'transport' | 'version' | 'clock' | 'log' | 'programs'> & {
   config(): Pick<Config, 'mcp' | 'sandbox'>
   connections: McpConnections
   store: Pick<Store, 'mcpTools'>
-  transport: Transport
-  version: string
-  clock: Clock
-  log: Log
-  programs(): ProgramPlaces
 }
 
 export function createMcpServers({ config, store, connections, ...parts }: ServersParts): McpServers {
@@ -67,7 +58,7 @@ export function createMcpServers({ config, store, connections, ...parts }: Serve
   const listeners: OnChange[] = []
   const idle_ms = () => config().mcp.idle_minutes * 60_000
 
-  function entryOf(key: string, own: Parameters<typeof createUpstream>[0]): Entry {
+  function entryOf(key: string, own: UpstreamParts): Entry {
     const { config: server } = own
     if (!server?.oauth_user) return { key, upstream: createUpstream(own), people: undefined }
     const onPersonChanged = (person: string) => changed(own.name, person)

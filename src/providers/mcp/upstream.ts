@@ -63,7 +63,7 @@ export type McpUpstream = {
   close(): Promise<void>
 }
 
-type UpstreamParts = {
+export type UpstreamParts = {
   token?: AccessToken | undefined // of the person whose connection it is
   client?: ServedClient | undefined
   name: string

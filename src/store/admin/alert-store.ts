@@ -31,15 +31,10 @@ export type AlertStore = {
 }
 
 /** An event that holds until `open_until_ms`, unless it is raised again before; times in unix milliseconds. */
-type RaisedEvent = {
-  alert_id: string
+type RaisedEvent = Pick<AlertHistoryRow, 'alert_id' | 'type' | 'message' | 'data' | 'open_until_ms'> & {
   /** The same key before it has ended is the same row. */
   key: string
-  type: string
-  message: string
-  data: object
   now_ms: number
-  open_until_ms: number
 }
 
 export type AlertHistoryRow = {

@@ -1,6 +1,7 @@
 /** The input of a step: the claimed task, its time limit, its targets, and the parts of the gateway. */
 import type { Gate } from '../../../calls/call.ts'
 import type { OrderRouting } from '../../../calls/routing/router.ts'
+import type { JobContext } from '../../../jobs/job-loop.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
 import type { Log } from '../../../kit/log.ts'
 import type { Catalogue, CatalogueModel } from '../../../models/catalogue.ts'
@@ -93,21 +94,14 @@ export type StepParts = {
 /** What a worker holds in memory for its steps. None of it is needed after a restart. */
 export type StepMemory = Pick<StepParts, 'missingProviders' | 'cancelRefusals' | 'notBefore'>
 
-export type ClaimedTask = StepParts & {
-  task: Task
-  /** Aborted well before the lease expires, and when the gateway stops. */
-  signal: AbortSignal
-  /** Gives the step more time: `signal` is aborted this many milliseconds from now. */
-  extend(ms: number): void
-  /** The time by which `task` is to be read, where the clock was set since the claim. Unix milliseconds. */
-  now(): number
-  /** When this step stops copying files, by the steady clock. */
-  copy_until_ms: number
-  /** Whether the step was aborted because the gateway stops. */
-  stopping(): boolean
-  /** What this step has stored since the claim: the last change, when the task is due next, and that an order may have been sent. */
-  saved: { change?: TaskChange; due_ms?: number | null; is_sent?: true }
-}
+export type ClaimedTask = StepParts &
+  Pick<JobContext, 'signal' | 'extend' | 'now' | 'stopping'> & {
+    task: Task
+    /** When this step stops copying files, by the steady clock. */
+    copy_until_ms: number
+    /** What this step has stored since the claim: the last change, when the task is due next, and that an order may have been sent. */
+    saved: { change?: TaskChange; due_ms?: number | null; is_sent?: true }
+  }
 
 /** One durable write. Where the lease was lost, another process has the task: nothing is written, and `saved` stays as it is. */
 export async function saveChange(claimed: ClaimedTask, kind: WriteKind, change: TaskChange): Promise<void> {
