@@ -110,10 +110,7 @@ export function settingsOf({ id, config, timeouts, environment }: SettingsParts)
   const preset = presetOf(id, config)
   const { address, authorization } = addressOf(id, resolved.base_url)
   const { key } = resolved
-  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
-    // a header value: anything else could not be sent
-    throw new Error(`providers.${id}.key holds a space, a line break or a character outside ASCII`)
-  }
+  if (key !== undefined) assertKey(id, key)
   const headers: Record<string, string> = {}
   if (key) headers.authorization = `Bearer ${key}`
   else if (authorization) headers.authorization = authorization
@@ -182,6 +179,12 @@ export function readOptions(
       throw wrong(name, 'true or false')
     },
   }
+}
+
+/** Throws for a key that a header cannot hold. */
+export function assertKey(id: string, key: string): void {
+  if (/^[\x21-\x7e]+$/.test(key)) return
+  throw new Error(`providers.${id}.key holds a space, a line break or a character outside ASCII`)
 }
 
 export function presetOf(id: string, config: ProviderConfig): Preset | undefined {

@@ -2,10 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { sampleFromSchema } from './json-schema-sample.ts'
-import { noHints } from './json-schema-scalars.ts'
+import type { Hints } from './json-schema-scalars.ts'
 import { createRandom } from './random.ts'
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false })
+const noHints = (): Hints => ({ terms: [], numbers: [], used: { terms: 0, numbers: 0 } })
 
 /** Samples of several seeds, each checked by an independent validator. */
 function samples(schema: unknown, seeds = 25): unknown[] {

@@ -5,8 +5,6 @@ import type { Random } from './random.ts'
 /** What a prompt mentions, best first; values use these where they fit. `used` counts how many are used already. */
 export type Hints = { terms: string[]; numbers: number[]; used: { terms: number; numbers: number } }
 
-export const noHints = (): Hints => ({ terms: [], numbers: [], used: { terms: 0, numbers: 0 } })
-
 const DEFAULT_TERMS = ['sample', 'simulated', 'example', 'sandbox', 'gateway']
 /** Longer strings are not generated, whatever a schema demands. */
 const MAX_LENGTH = 10_000

@@ -3,28 +3,16 @@ import { sha256 } from '../../../src/kit/secret.ts'
 import type { ChatRequest, Message } from '../../../src/providers/provider.ts'
 import type { ContentPart } from '../../../src/spec/message.ts'
 import { textOfAudio } from './chat-audio.ts'
-import { type Directives, extractDirectiveLines, parseDirectives } from './directives.ts'
+import { extractDirectiveLines, parseDirectives } from './directives.ts'
 import type { Hints } from './json-schema-scalars.ts'
 import { isStopWord, splitWords, topicsOf } from './terms.ts'
 
 type ToolResult = { name: string; text: string }
 
-export type Prompt = {
-  /** The text of the last user message, without directive lines. */
-  question: string
-  /** The URLs of the images in the last user message, data URIs included. */
-  images: string[]
-  /** What the sandbox says of the other files in it. */
-  files: string[]
-  /** The results of tools since that message. */
-  results: ToolResult[]
-  directives: Directives
-  /** All that the text of the answer depends on. Its length, its speed and its form are not part of it. */
-  seed: string
-}
+export type Prompt = ReturnType<typeof parsePrompt>
 
 /** Throws `upstream_invalid_request` for an unknown directive. */
-export function parsePrompt(model: string, request: ChatRequest): Prompt {
+export function parsePrompt(model: string, request: ChatRequest) {
   const { messages } = request
   const at = messages.findLastIndex((message) => message.role === 'user')
   const found = messages[at === -1 ? messages.length - 1 : at]
@@ -32,11 +20,16 @@ export function parsePrompt(model: string, request: ChatRequest): Prompt {
   const parts = Array.isArray(message?.content) ? message.content : []
   const withoutLines = messages.map((each, index) => (message && index === at ? message : each))
   return {
+    /** The text of the last user message, without directive lines. */
     question: message ? textOf(message) : '',
+    /** The URLs of the images in the last user message, data URIs included. */
     images: parts.flatMap((part) => (part.type === 'image_url' ? [part.image_url.url] : [])),
+    /** What the sandbox says of the other files in it. */
     files: parts.flatMap(describePart),
+    /** The results of tools since that message. */
     results: resultsAfter(messages, at),
     directives: parseDirectives(lines, { param: `messages[${at}].content`, choices: request.n ?? 1 }),
+    /** All that the text of the answer depends on. Its length, its speed and its form are not part of it. */
     seed: seedOf(model, request, withoutLines),
   }
 }

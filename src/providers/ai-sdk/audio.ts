@@ -1,6 +1,7 @@
 /** One adapter each for vendors of speech and of transcription that have an AI SDK package with `doGenerate`. */
 import { isRecord, parseJson } from '../../kit/json.ts'
 import { sentencesOf } from '../../kit/sentences.ts'
+import { refusedField } from '../../protocols/shared/request-error.ts'
 import type { Transcript, TranscriptWord } from '../../spec/audio-request.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { SpeechProvider, TranscriptionCall, TranscriptionProvider } from '../audio.ts'
@@ -24,9 +25,9 @@ export function createAiSdkSpeech(connection: Connection<SpeechFamily, SpeechMod
       const { input, voice, response_format, speed, instructions } = request
       const outputFormat = vendor.formats[response_format]
       if (outputFormat === undefined) {
-        throw unsupported('response_format', `"${id}" speaks in ${Object.keys(vendor.formats).join(', ')} only.`)
+        throw unsupported('response_format', `"${id}" speaks in ${Object.keys(vendor.formats).join(', ')} only`)
       }
-      if (speed !== undefined && speed !== 1 && !vendor.has_speed) throw unsupported('speed', `"${id}" has one speed.`)
+      if (speed !== undefined && speed !== 1 && !vendor.has_speed) throw unsupported('speed', `"${id}" has one speed`)
       const { fetch, wire } = await connection.fetchFor({ model, signal, request_id })
       try {
         const sdk = await connection.model(model, fetch)
@@ -54,8 +55,7 @@ export function createAiSdkSpeech(connection: Connection<SpeechFamily, SpeechMod
   }
 }
 
-const unsupported = (param: string, message: string) =>
-  new GatewayError('unsupported_parameter', `"${param}" is not supported: ${message}`, { param })
+const unsupported = (param: string, why: string) => refusedField(param, `is not supported: ${why}`)
 
 /** As the vendors name them: the packages pass on what they were given. */
 function tokensIn(usage: unknown): { input_tokens: number; output_tokens: number } | undefined {
@@ -108,8 +108,8 @@ function refuseOther({ task, request }: TranscriptionCall, id: string): void {
     const message = `The provider "${id}" transcribes, and does not translate.`
     throw new GatewayError('unsupported_endpoint', message, { param: 'model' })
   }
-  if (request.response_format === 'diarized_json') throw unsupported('response_format', `"${id}" names no speakers.`)
-  if (request.include?.length) throw unsupported('include', `"${id}" has no log probabilities.`)
+  if (request.response_format === 'diarized_json') throw unsupported('response_format', `"${id}" names no speakers`)
+  if (request.include?.length) throw unsupported('include', `"${id}" has no log probabilities`)
 }
 
 function optionsOf(request: TranscriptRequest, vendor: TranscriptionFamily): Record<string, Option> {

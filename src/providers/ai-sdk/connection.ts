@@ -1,10 +1,9 @@
 /** How one family of a vendor is reached through its package: key, base URL, headers, and a fetch over our transport. */
 import { KINDS, type KindRow, type ProviderKind } from '../../config/schema/provider-kinds.ts'
-import type { Timeouts } from '../../config/schema/schema.ts'
 import { createGuardedFetch } from '../../kit/guarded-fetch.ts'
-import { createMedia, type Media } from '../media.ts'
-import { type AdapterParts, firstOf, settingsOf } from '../settings.ts'
-import { createTransportFetch, type PackageFetch, type Wire } from '../upstream/transport-fetch.ts'
+import { createMedia } from '../media.ts'
+import { type AdapterParts, assertKey, firstOf, settingsOf } from '../settings.ts'
+import { createTransportFetch, type PackageFetch } from '../upstream/transport-fetch.ts'
 import type { AiSdkVendor, Endpoint, Family } from './vendor-row.ts'
 
 /** Packages read the process's environment for a key when they are given none. */
@@ -26,34 +25,14 @@ type Call = {
 /** The row as the adapter of one family sees it: the family's own members win. */
 type Served<Row> = Endpoint & { kind: ProviderKind; namespace: string } & Row
 
-export type Connection<Row, Model> = Omit<AdapterParts, 'media'> & {
-  vendor: Served<Row>
-  media: Media
-  /** Empty where the vendor needs no configured key. */
-  key: string
-  /** Where requests are sent, without a trailing slash. */
-  targetUrl: string
-  /** Configured headers, names in lower case. They win over those of the package. */
-  headers: Record<string, string>
-  timeouts: Required<Timeouts>
-  /** A fetch for one call of a package's method, and what it sees of the vendor. */
-  fetchFor(call: Call): Promise<{ fetch: PackageFetch; wire: Wire }>
-  /** The package's model; its requests go through `fetch`. */
-  model(name: string, fetch: PackageFetch): Promise<Model>
-  /** A URL below the package's base URL as one below the target, or undefined where the key may not be sent. */
-  route(url: string): string | undefined
-  /** A URL of the vendor as the configured `base_url` has it. */
-  reroute(url: string): string
-  /** The same as the package knows it: stored in this form, it follows a later change of `base_url`. */
-  unroute(url: string): string
-}
+export type Connection<Row, Model> = ReturnType<typeof connect<Row, Model>>
 
 /** Throws an Error that names the provider and says what would be right. */
 export function connect<Row, Model>(
   parts: AdapterParts & { kind: ProviderKind },
   row: AiSdkVendor,
   family: Row & Family<unknown, Model>,
-): Connection<Row, Model> {
+) {
   const { id, config, transport, kind } = parts
   const { chat, embeddings, images, rerank, speech, transcription, video, others, ...common } = row
   const vendor: Served<Row> = { namespace: kind, ...common, ...family, kind }
@@ -64,6 +43,7 @@ export function connect<Row, Model>(
   const settings = settingsOf({ id, config: { ...rest, base_url }, timeouts: parts.timeouts })
   const { base_url: targetUrl, headers, timeouts } = settings
 
+  /** A URL below the package's base URL as one below the target, or undefined where the key may not be sent. */
   function route(url: string): string | undefined {
     const target = rebase(url, baseUrl, targetUrl)
     return mayReceiveKey(target, targetUrl, vendor) ? target : undefined
@@ -73,14 +53,20 @@ export function connect<Row, Model>(
     ...parts,
     vendor,
     media: parts.media ?? createMedia({ guardedFetch: createGuardedFetch({ clock: parts.clock }) }),
+    /** Empty where the vendor needs no configured key. */
     key,
+    /** Where requests are sent, without a trailing slash. */
     targetUrl,
+    /** Configured headers, names in lower case. They win over those of the package. */
     headers,
     timeouts,
     route,
-    reroute: (url) => rebase(url, baseUrl, targetUrl),
-    unroute: (url) => rebase(url, targetUrl, baseUrl),
-    async fetchFor({ model, signal, request_id, orders = false, beforeSend, queries, stream = false }) {
+    /** A URL of the vendor as the configured `base_url` has it. */
+    reroute: (url: string) => rebase(url, baseUrl, targetUrl),
+    /** The same as the package knows it: stored in this form, it follows a later change of `base_url`. */
+    unroute: (url: string) => rebase(url, targetUrl, baseUrl),
+    /** A fetch for one call of a package's method, and what it sees of the vendor. */
+    async fetchFor({ model, signal, request_id, orders = false, beforeSend, queries, stream = false }: Call) {
       const authorization = await vendor.authorize?.(signal)
       return createTransportFetch({
         provider: id,
@@ -100,7 +86,8 @@ export function connect<Row, Model>(
         },
       })
     },
-    async model(name, fetch) {
+    /** The package's model; its requests go through `fetch`. */
+    async model(name: string, fetch: PackageFetch): Promise<Model> {
       return family.factory(await row.load({ key: key || UNUSED_KEY, fetch, baseUrl }))(name)
     },
   }
@@ -117,10 +104,7 @@ function keyOf(
   if (key === '' && !row.needsNoKey && config.base_url === undefined) {
     throw new Error(`providers.${id} needs a key: write key, or set ${names.join(' or ')}`)
   }
-  if (!/^[\x21-\x7e]*$/.test(key)) {
-    // a header value: anything else could not be sent
-    throw new Error(`providers.${id}.key holds a space, a line break or a character outside ASCII`)
-  }
+  if (key !== '') assertKey(id, key)
   return key
 }
 

@@ -1,7 +1,7 @@
 /** Decodes a chat-completions request. Errors name the field and the values it may have. */
 import Type from 'typebox'
 import { checker } from '../../../kit/checker.ts'
-import { diagnose, foundText } from '../../../kit/diagnose.ts'
+import { diagnose } from '../../../kit/diagnose.ts'
 import { isRecord, takeRawInteger } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../shared/canonical.ts'
 import { customCall, customFunction } from '../../shared/custom-tools.ts'
 import { nullRemover } from '../../shared/nulls.ts'
-import { refusalOf } from '../../shared/request-error.ts'
+import { assertObject, refusalOf } from '../../shared/request-error.ts'
 import { assertOffered } from '../../shared/tool-choice.ts'
 import { readAsOpenRouter, withoutTypedReasoning } from './openrouter.ts'
 
@@ -35,14 +35,11 @@ const SEARCHES = ['web_search', 'web_search_options'] as const
  * for the provider. Throws GatewayError with the field and its allowed values.
  */
 export function parseChatRequest(body: unknown, client?: { header(name: string): string | null }): ChatRequest {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new GatewayError('invalid_type', `The body must be a JSON object, not ${foundText(body)}.`)
-  }
+  assertObject(body)
   let request: Record<string, unknown> = {}
-  const members = body as Record<string, unknown>
-  for (const name in members) {
+  for (const name in body) {
     // Assigning this key would replace the object's prototype.
-    if (members[name] !== null && name !== '__proto__') request[name] = members[name]
+    if (body[name] !== null && name !== '__proto__') request[name] = body[name]
   }
   if (Array.isArray(request.messages) && request.messages.some(hasNull))
     request.messages = request.messages.map(plainMessage)

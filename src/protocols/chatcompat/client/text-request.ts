@@ -16,19 +16,10 @@ const check = checker(Own)
 /** OpenAI's documented default. */
 const DEFAULT_MAX_TOKENS = 16
 
-export type TextCompletionInput = {
-  /** The prompts as the client sent them. */
-  prompts: string[]
-  /** The chat request of each prompt. */
-  requests: ChatRequest[]
-  /** How many completions of each prompt the client receives. */
-  n: number
-  echo: boolean
-  logprobs: boolean
-}
+export type TextCompletionInput = ReturnType<typeof parseTextCompletion>
 
 /** Treats `null` as absent. Throws GatewayError that names the field and its rule. */
-export function parseTextCompletion(body: unknown): TextCompletionInput {
+export function parseTextCompletion(body: unknown) {
   const given = presentMembers(body)
   assertSupported(given)
   const own: unknown = given
@@ -45,8 +36,11 @@ export function parseTextCompletion(body: unknown): TextCompletionInput {
   if (logprobs) chat.top_logprobs = logprobs
   const prompts = typeof prompt === 'string' ? [prompt] : prompt
   return {
+    /** The prompts as the client sent them. */
     prompts,
+    /** The chat request of each prompt. */
     requests: prompts.map((text) => parseChatRequest({ ...chat, messages: messagesOf(text, suffix) })),
+    /** How many completions of each prompt the client receives. */
     n,
     echo,
     logprobs: logprobs !== undefined,

@@ -39,27 +39,17 @@ type ImageItem = {
   result: string | null
   output_format?: string
 }
+export type McpNamed = { id: string; server_label: string; name: string; arguments: string }
 /** A call that the gateway makes itself, with its result. */
-export type McpCallItem = {
+export type McpCallItem = McpNamed & {
   type: 'mcp_call'
-  id: string
   approval_request_id: string | null
-  server_label: string
-  name: string
-  arguments: string
   output: string | null
   error: string | null
   status: Status | 'failed'
 }
 /** A call that waits until the client approves it. */
-export type McpApprovalRequestItem = {
-  type: 'mcp_approval_request'
-  id: string
-  server_label: string
-  name: string
-  arguments: string
-  status?: undefined
-}
+export type McpApprovalRequestItem = McpNamed & { type: 'mcp_approval_request'; status?: undefined }
 export type McpListItem = {
   type: 'mcp_list_tools'
   id: string

@@ -1,5 +1,5 @@
 /** Encodes the items and events of MCP servers whose tools the gateway calls while it generates a response. */
-import type { ItemEvents, McpApprovalRequestItem, McpCallItem, McpListItem, Open, Status } from './items.ts'
+import type { ItemEvents, McpApprovalRequestItem, McpCallItem, McpListItem, McpNamed, Open, Status } from './items.ts'
 import type { ToolIdentity } from './tool-names.ts'
 
 export type McpItem = McpCallItem | McpApprovalRequestItem
@@ -62,7 +62,7 @@ export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map
       return taken
     },
     /** The call that the client has approved. */
-    approved(request: Named) {
+    approved(request: McpNamed) {
       const id = newId('mcp_call', output.length)
       const started = begin({ ...callItem({ ...request, id }), approval_request_id: request.id })
       return { at: started.at, events: started.events + argumentsDone(started.at) }
@@ -92,9 +92,7 @@ export function createMcpItems(itemEvents: ItemEvents, needs: McpNeeds = new Map
   }
 }
 
-type Named = Pick<McpCallItem, 'id' | 'server_label' | 'name' | 'arguments'>
-
-const callItem = ({ id, server_label, name, arguments: given }: Named): McpCallItem => ({
+const callItem = ({ id, server_label, name, arguments: given }: McpNamed): McpCallItem => ({
   type: 'mcp_call',
   id,
   approval_request_id: null,

@@ -4,9 +4,11 @@ import { optional, orNull, typed } from '../../../spec/fields.ts'
 
 const id = optional(Type.String())
 
-const toolNames = optional(
-  Type.Object({ tool_names: optional(Type.Array(Type.String())), read_only: optional(Type.Boolean()) }),
-)
+const ToolFilter = Type.Object({
+  tool_names: optional(Type.Array(Type.String())),
+  read_only: optional(Type.Boolean()),
+})
+const filter = optional(ToolFilter)
 /** Of a tool of the type `mcp`. */
 export const McpFields = {
   server_label: optional(
@@ -19,14 +21,9 @@ export const McpFields = {
   connector_id: optional(Type.String({ description: 'A server of the gateway by name.' })),
   server_url: optional(Type.String()),
   server_description: optional(Type.String()),
-  allowed_tools: optional(
-    Type.Union([
-      Type.Array(Type.String()),
-      Type.Object({ tool_names: optional(Type.Array(Type.String())), read_only: optional(Type.Boolean()) }),
-    ]),
-  ),
+  allowed_tools: optional(Type.Union([Type.Array(Type.String()), ToolFilter])),
   require_approval: optional(
-    Type.Union([Type.Enum(['always', 'never']), Type.Object({ always: toolNames, never: toolNames })], {
+    Type.Union([Type.Enum(['always', 'never']), Type.Object({ always: filter, never: filter })], {
       description: 'Calls that wait for an item `mcp_approval_response`. Default `always`.',
     }),
   ),
