@@ -47,11 +47,15 @@ function medians<T>(runs: Map<SubjectName, T[]>, pick: (run: T) => number): Figu
   return Object.fromEntries([...runs].map(([name, all]) => [name, median(all.map(pick))]))
 }
 
-async function wrkInTurns(bench: Bench, running: Running[], answer: Answer, wrk: string) {
+async function warmUp(bench: Bench, running: Running[], answer: Answer, wrk: string): Promise<void> {
   for (const { subject } of running) {
     bench.progress(`  ${subject.name}, warming up`)
     await runWrk(wrk, subject.target(answer), bench.plan.warmSeconds)
   }
+}
+
+async function wrkInTurns(bench: Bench, running: Running[], answer: Answer, wrk: string) {
+  await warmUp(bench, running, answer, wrk)
   return inTurns(bench, running, bench.plan.repeats, ({ subject }) =>
     runWrk(wrk, subject.target(answer), bench.plan.seconds),
   )
@@ -119,11 +123,12 @@ export async function measureStreams(bench: Bench): Promise<Row[]> {
 
 /** The latency at a fixed rate, less what the vendor itself takes over the same connections. */
 export async function measureLatency(bench: Bench): Promise<Row[]> {
-  const { plan } = bench
+  const { plan, tools } = bench
   const order = { load: 'rate', perSecond: FIXED_RATE, seconds: plan.rateSeconds, warmSeconds: 1 } as const
-  const runs = await withAll(bench, (running) =>
-    inTurns(bench, running, plan.repeats, ({ subject }) => fixedRate({ ...order, ...subject.target('whole') })),
-  )
+  const runs = await withAll(bench, async (running) => {
+    if (tools.wrk) await warmUp(bench, running, 'whole', tools.wrk)
+    return inTurns(bench, running, plan.repeats, ({ subject }) => fixedRate({ ...order, ...subject.target('whole') }))
+  })
   const all = FIXED_RATE * plan.rateSeconds
   const behind = new Map(
     [...runs].flatMap(([name, each]) => {

@@ -160,7 +160,7 @@ function parsedStream(reader: Reader, encode: typeof patched): PassthroughStream
           for (const chunk of reader.take(payload)) step.received.push(chunk)
         }
       }
-      step.events = toBytes(inOneLine(text))
+      step.events.push(toBytes(inOneLine(text)))
       return step
     },
     close: nothingYet,
