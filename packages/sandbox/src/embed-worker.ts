@@ -1,12 +1,8 @@
 /** The worker thread of long embeddings: receives inputs, returns their vectors. */
-import { parentPort } from 'node:worker_threads'
+import { answerQuestions } from '../../../src/kit/idle-worker.ts'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { embed } from './embed.ts'
 
-type EmbedQuestion = { ticket: number; inputs: EmbeddingInput[]; dimensions: number }
-export type EmbedAnswer = { ticket: number; embeddings: number[][] }
+export type EmbedQuestion = { inputs: EmbeddingInput[]; dimensions: number }
 
-parentPort?.on('message', ({ ticket, inputs, dimensions }: EmbedQuestion) => {
-  const answer: EmbedAnswer = { ticket, embeddings: inputs.map((input) => embed(input, dimensions)) }
-  parentPort?.postMessage(answer)
-})
+answerQuestions(({ inputs, dimensions }: EmbedQuestion) => inputs.map((input) => embed(input, dimensions)))

@@ -4,9 +4,10 @@
  */
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../../src/kit/clock.ts'
+import { createIdleWorker } from '../../../src/kit/idle-worker.ts'
 import type { EmbeddingInput } from '../../../src/spec/embedding-request.ts'
 import { embed } from './embed.ts'
-import type { EmbedAnswer } from './embed-worker.ts'
+import type { EmbedQuestion } from './embed-worker.ts'
 
 /** Takes about ten milliseconds; characters or token ids. */
 const MAX_DIRECT = 8_000
@@ -14,46 +15,12 @@ const MAX_DIRECT = 8_000
 const MAX_PIECE = 100_000
 const IDLE_MILLISECONDS = 60_000
 
-type Waiting = { resolve(embeddings: number[][]): void; reject(reason: unknown): void }
-
 export function createEmbedder({ clock }: { clock: Clock }) {
-  let worker: Worker | undefined
-  let cancelIdle = () => {}
-  let lastTicket = 0
-  const waiting = new Map<number, Waiting>()
-
-  function stop(reason: unknown): void {
-    cancelIdle()
-    void worker?.terminate()
-    worker = undefined
-    for (const { reject } of waiting.values()) reject(reason)
-    waiting.clear()
-  }
-
-  function start(): Worker {
-    const fresh = new Worker(new URL('./embed-worker.ts', import.meta.url))
-    fresh.unref()
-    fresh.on('message', ({ ticket, embeddings }: EmbedAnswer) => {
-      waiting.get(ticket)?.resolve(embeddings)
-      waiting.delete(ticket)
-    })
-    fresh.on('error', (cause) => {
-      if (worker === fresh) stop(cause)
-    })
-    return fresh
-  }
-
-  function embedPiece(inputs: EmbeddingInput[], dimensions: number): Promise<number[][]> {
-    cancelIdle()
-    cancelIdle = clock.after(IDLE_MILLISECONDS, () => stop(new Error('the embedding worker was idle')))
-    worker ??= start()
-    const ticket = ++lastTicket
-    const { promise, resolve, reject } = Promise.withResolvers<number[][]>()
-    waiting.set(ticket, { resolve, reject })
-    worker.postMessage({ ticket, inputs, dimensions })
-    return promise
-  }
-
+  const worker = createIdleWorker<EmbedQuestion, number[][]>({
+    start: () => new Worker(new URL('./embed-worker.ts', import.meta.url)),
+    idleMilliseconds: IDLE_MILLISECONDS,
+    clock,
+  })
   return {
     /** The vectors of these inputs. Rejects with the signal's reason once it is aborted. */
     async embed(inputs: EmbeddingInput[], dimensions: number, signal: AbortSignal): Promise<number[][]> {
@@ -61,12 +28,12 @@ export function createEmbedder({ clock }: { clock: Clock }) {
       const embeddings: number[][] = []
       for (const piece of piecesOf(inputs)) {
         signal.throwIfAborted()
-        embeddings.push(...(await embedPiece(piece, dimensions)))
+        embeddings.push(...(await worker.ask({ inputs: piece, dimensions })))
       }
       signal.throwIfAborted()
       return embeddings
     },
-    close: () => stop(new Error('the sandbox is closed')),
+    close: () => worker.stop(new Error('the sandbox is closed')),
   }
 }
 
