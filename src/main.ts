@@ -121,7 +121,7 @@ function fail(error: unknown, terminal: Terminal): number {
     const name = ['gatehouse', error.command].filter(Boolean).join(' ')
     terminal.err(`${name}: ${message}\nSee: ${name} --help\n`)
   } else if (error instanceof ConfigError) {
-    terminal.err(`${message}\n\ngatehouse: the configuration is not valid; nothing was started.\n`)
+    terminal.err(`${message}\n\ngatehouse: the configuration is not valid; nothing was done.\n`)
   } else {
     const stack = process.env.GATEHOUSE_LOG === 'debug' && error instanceof Error ? `${error.stack}\n` : ''
     terminal.err(`gatehouse: ${message}\n${stack}`)

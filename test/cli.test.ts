@@ -271,6 +271,12 @@ describe('version', () => {
 })
 
 describe('check', () => {
+  test('a command that starts no gateway does not speak of a start where the configuration is not valid', async () => {
+    const { err, code } = await gatehouse(['models'], { env: { GATEHOUSE_PORT: 'many' } })
+    expect(code).toBe(1)
+    expect(err).toEndWith('gatehouse: the configuration is not valid; nothing was done.\n')
+  })
+
   test('warns of a variable whose name is mistyped, not of others', async () => {
     const env = { GATEHOUSE_PROT: '1', GATEHOUSE_TOKEN: 'sk-1' }
     const { err, code } = await gatehouse(['check'], { env })
