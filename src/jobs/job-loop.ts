@@ -1,5 +1,5 @@
 /** The loop behind all background work: claims due jobs, runs each one under a lease, and stops in an orderly way. */
-import type { Clock } from '../kit/clock.ts'
+import { type Clock, endsWithin } from '../kit/clock.ts'
 import type { Log, LogFields } from '../kit/log.ts'
 import { GatewayError } from '../spec/error.ts'
 
@@ -280,11 +280,7 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
   const allDone = () => Promise.all([...running].map(({ done }) => done))
 
   async function waitAtMost(ms: number): Promise<void> {
-    if (running.size === 0 || ms <= 0) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = clock.after(ms, resolve)
-    await Promise.race([allDone(), promise])
-    cancel()
+    if (running.size > 0 && ms > 0) await endsWithin(clock, ms, allDone())
   }
 
   return {
