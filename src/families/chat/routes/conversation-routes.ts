@@ -15,13 +15,14 @@ import {
   parseConversation,
 } from '../../../protocols/responses/client/conversation.ts'
 import { type ErrorCode, GatewayError } from '../../../spec/error.ts'
+import { idPage } from '../../../spec/fields.ts'
 import type { Operation } from '../../../spec/operation.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import type { StoredConversation } from '../../../store/responses/conversation-store.ts'
 import { PAGE_PARAMETERS, parsePage } from '../../tasks/routes/request-parameters.ts'
 import type { Conversations } from '../conversations.ts'
 import type { StoredResponses } from '../stored-responses.ts'
-import { ConversationItem, ItemList, idAt, include, includesEncrypted, invalid, itemOf } from './response-routes.ts'
+import { ConversationItem, ItemList, include, includesEncrypted, invalid, itemOf } from './response-routes.ts'
 
 type ConversationRouteParts = {
   conversations: Conversations
@@ -210,7 +211,7 @@ const answerOf = ({ conversation_id, created_at, metadata }: StoredConversation)
 
 function listOf(items: JsonObject[], has_more: boolean, context: Context): Response {
   const data = items.map((item) => itemOf(item, includesEncrypted(context.query())))
-  return Response.json({ object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more })
+  return Response.json(idPage(data as { id: string }[], has_more))
 }
 
 const required = (param: string) => new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })

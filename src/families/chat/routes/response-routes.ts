@@ -8,7 +8,7 @@ import { isRecord } from '../../../kit/json.ts'
 import { type OutputItem, visibleItem } from '../../../protocols/responses/client/items.ts'
 import { ResponsesAnswer, ResponsesEvent } from '../../../protocols/responses/client/schema.ts'
 import { invalidValue } from '../../../spec/error.ts'
-import { idList, parameter, titled } from '../../../spec/fields.ts'
+import { idList, idPage, parameter, titled } from '../../../spec/fields.ts'
 import type { JsonObject } from '../../../spec/task.ts'
 import { storedStream } from '../../shared/event-stream.ts'
 import { PAGE_PARAMETERS, parsePage } from '../../tasks/routes/request-parameters.ts'
@@ -118,8 +118,7 @@ export function responseRoutes({ storedResponses, background, settings, clock }:
       const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1
       if (after !== undefined && start === 0) throw invalid('after', 'must be the id of an item of this list')
       const data = ordered.slice(start, start + limit).map((item) => itemOf(item, includesEncrypted(query)))
-      const has_more = ordered.length > start + limit
-      const list = { object: 'list', data, first_id: idAt(data, 0), last_id: idAt(data, -1), has_more }
+      const list = idPage(data as { id: string }[], ordered.length > start + limit)
       return jsonResponse(list, { context, clock })
     },
   }
@@ -165,9 +164,6 @@ function startOf(query: URLSearchParams): number {
   if (/^\d+$/.test(text)) return Math.min(Number(text), MAX_EVENT_NUMBER)
   throw invalid('starting_after', 'must be the number of an event, from 0')
 }
-
-export const idAt = (data: JsonObject[], index: number): string | null =>
-  (data.at(index)?.id as string | undefined) ?? null
 
 /** The response as it was returned: content that its provider needs again is stored, and included on request. */
 function visible(response: JsonObject, includes_encrypted: boolean): JsonObject {
