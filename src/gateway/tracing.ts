@@ -90,14 +90,13 @@ export async function createTelemetry(parts: TelemetryParts): Promise<Telemetry 
 function createTracing(tracer: Tracer, settings: OtlpSettings): Tracing {
   /** The traces of calls that belong to no request. */
   const own = new WeakSet<TraceContext>()
-  const calls = createCallTraces({ tracer, isOwn: (trace) => own.has(trace) })
   /** What is sent in the trace of the work that is going on. */
   const outgoing = new AsyncLocalStorage<TraceContext>()
   const isSentTo = (provider: string): boolean =>
     settings.is_propagated && (settings.propagate_to.includes(provider) || settings.propagate_to.includes('*'))
 
   return {
-    record: calls.record,
+    record: createCallTraces({ tracer, isOwn: (trace) => own.has(trace) }),
     openTrace(context) {
       if (!TRACED_PATH.test(context.path)) return
       context.trace = tracer.open(context.request.headers)

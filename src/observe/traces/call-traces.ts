@@ -20,10 +20,6 @@ import type { Span } from './span.ts'
 /** The part of a tracer that is used here. */
 type Spans = { newSpanId(): string; add(span: Span): void }
 
-type CallTraces = {
-  record: Recorder
-}
-
 type CallTracesParts = {
   tracer: Spans
   /** Whether no request has this trace: the call has a span of its own. */
@@ -33,7 +29,7 @@ type CallTracesParts = {
 /** `offset`: from the steady clock to unix milliseconds. */
 type Ended = EndedRequest & { trace: TraceContext; offset: number }
 
-export function createCallTraces({ tracer, isOwn }: CallTracesParts): CallTraces {
+export function createCallTraces({ tracer, isOwn }: CallTracesParts): Recorder {
   function addSpans(one: Ended): void {
     const { record, trace } = one
     const end_ms = one.request ? startOf(one) + one.request.total_ms : one.at + one.offset
@@ -63,14 +59,11 @@ export function createCallTraces({ tracer, isOwn }: CallTracesParts): CallTraces
     }
   }
 
-  return {
-    record(ended, { offset, each }) {
-      each(ended, (one) => {
-        const trace = one.request ? one.request.context.trace : one.record.call.trace
-        if (trace?.is_sampled) addSpans({ ...one, trace, offset })
-      })
-    },
-  }
+  return (ended, { offset, each }) =>
+    each(ended, (one) => {
+      const trace = one.request ? one.request.context.trace : one.record.call.trace
+      if (trace?.is_sampled) addSpans({ ...one, trace, offset })
+    })
 }
 
 const startOf = ({ request, record, offset }: Ended): number =>
