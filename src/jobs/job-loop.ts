@@ -66,6 +66,9 @@ export type JobLoop<Job> = {
   idle(): Promise<void>
 }
 
+/** What the owner of a loop passes on. */
+export type LoopControl = Pick<JobLoop<unknown>, 'start' | 'stop' | 'idle'>
+
 /** The reason of an abort after which the run must not store anything. */
 export const LEASE_LOST = new GatewayError('client_closed_request', 'The job was canceled, deleted or claimed again.')
 /** The reason of an abort by a stop. */

@@ -2,7 +2,7 @@
 import { estimateBatch } from '../../calls/batch-estimate.ts'
 import { knownProblems } from '../../calls/batch-lines.ts'
 import { createFairSlots } from '../../jobs/fair-slots.ts'
-import { createJobLoop } from '../../jobs/job-loop.ts'
+import { createJobLoop, type LoopControl } from '../../jobs/job-loop.ts'
 import { orderedAlphanumerics, randomAlphanumerics } from '../../kit/secret.ts'
 import type { BatchExchange } from '../../protocols/shared/batch-exchange.ts'
 import type { BatchEstimate, BatchObject, MessageBatchObject } from '../../spec/batch.ts'
@@ -35,7 +35,7 @@ type NewBatch = {
   file?: FileRow
 }
 
-export type Batches = {
+export type Batches = LoopControl & {
   /** The id of the next batch. */
   newId(api: BatchApi): string
   /** Throws `rate_limit_exceeded` where the token has too many that have not ended. */
@@ -52,12 +52,8 @@ export type Batches = {
   remove(batch_id: string, api: BatchApi, token_id: string): Promise<void>
   /** The results of an ended batch, as JSONL. */
   results(batch: Batch): Promise<ReadableStream<Uint8Array>>
-  start(): void
   /** Starts no further calls; those that run are requests of the app, which ends them. */
   announceStop(): void
-  stop(options: { deadline_ms: number }): Promise<void>
-  /** Resolves when no batch runs and none is due now: for tests that own the clock. */
-  idle(): Promise<void>
   /** By status, of those that have not ended. */
   counts(): Promise<{ status: string; batches: number }[]>
   /** Calls that batches make now. */

@@ -2,7 +2,7 @@
 import type { StorageQuota } from '../../accounts/storage-quota.ts'
 import type { Call } from '../../calls/call.ts'
 import type { Family } from '../../calls/family.ts'
-import { createJobLoop, LEASE_LOST } from '../../jobs/job-loop.ts'
+import { createJobLoop, LEASE_LOST, type LoopControl } from '../../jobs/job-loop.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { isRecord } from '../../kit/json.ts'
 import { jsonSize } from '../../kit/json-size.ts'
@@ -20,7 +20,7 @@ import { createNotifications, followEvents, storedEventsOf } from './response-ev
 import { storedRequest } from './run-request.ts'
 import { amountOf } from './stored-responses.ts'
 
-export type Background = {
+export type Background = Pick<LoopControl, 'start' | 'stop'> & {
   /** Stores a request. Resolves with the queued response, or with its events. */
   submit(read: ReadResponse, call: Call): Promise<Deferred>
   /** Cancels the response unless it has ended, and returns it. Throws `response_not_found`, and `invalid_value` for one that is not in the background. */
@@ -29,8 +29,6 @@ export type Background = {
   follow(response_id: string, after: number, call: Call): Promise<AsyncIterable<string>>
   /** Aborts the generation of a deleted response. */
   drop(response_id: string): void
-  start(): void
-  stop(options: { deadline_ms: number }): Promise<void>
 }
 
 type Accepted = ReadResponse & { id: string; model: string }

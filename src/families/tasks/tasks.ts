@@ -1,6 +1,7 @@
 /** Durable tasks, from acceptance to their end: what the HTTP routes and the operator's commands call. */
 import type { StorageQuotas } from '../../accounts/token-quotas.ts'
 import type { Pipeline } from '../../calls/pipeline.ts'
+import type { LoopControl } from '../../jobs/job-loop.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -31,7 +32,7 @@ type Health = {
   lag_seconds: number
 }
 
-export type Tasks = {
+export type Tasks = LoopControl & {
   /** Checks everything, then one durable write; no provider is called. Throws GatewayError with `param`. */
   submit(order: Order): Promise<Submitted>
   /** One indexed read. Throws task_not_exist, also for a task of another token, or of none of the families. */
@@ -51,13 +52,8 @@ export type Tasks = {
   /** After how many seconds a client should read this task again. */
   retryAfter(task: Task): number
   health(): Promise<Health>
-  start(): void
   /** Ends all requests that wait for a change, since the gateway stops. */
   endWaits(): void
-  /** Starts no more steps and waits for the running ones, at most until the deadline. */
-  stop(options: { deadline_ms: number }): Promise<void>
-  /** Resolves when no step runs and none is due now: for tests that own the clock. */
-  idle(): Promise<void>
 }
 
 type TasksParts = Omit<StepParts, keyof StepMemory | 'crashHook'> & {

@@ -1,5 +1,5 @@
 /** Webhooks: notify clients that their task has ended. Signed, delivered at least once, retried for a day. */
-import { createJobLoop } from '../../jobs/job-loop.ts'
+import { createJobLoop, type LoopControl } from '../../jobs/job-loop.ts'
 import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
@@ -9,12 +9,7 @@ import { attempt, fieldsOf, hostOf } from './webhook-attempt.ts'
 import { type DeliveryParts, webhookSecret } from './webhook-delivery.ts'
 import { createWebhookSlots } from './webhook-slots.ts'
 
-export type Webhooks = {
-  start(): void
-  /** Starts no more deliveries; those under way have until the deadline, and are repeated later if they miss it. */
-  stop(options: { deadline_ms: number }): Promise<void>
-  /** Resolves when no delivery is under way and none is due now: for tests that own the clock. */
-  idle(): Promise<void>
+export type Webhooks = LoopControl & {
   /** The secret with which the webhooks of this token's tasks are signed. */
   secretOf(token_id: string): string
 }

@@ -1,6 +1,6 @@
 /** Delivers alerts to the operator, by each channel at least once, retried for a day. */
 import type { AlertEvent, AlertsConfig } from '../../config/schema/alerts-schema.ts'
-import { createJobLoop } from '../../jobs/job-loop.ts'
+import { createJobLoop, type LoopControl } from '../../jobs/job-loop.ts'
 import { nextAttemptAt } from '../../jobs/signed-post.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { GuardedFetch } from '../../kit/guarded-fetch.ts'
@@ -21,17 +21,13 @@ export type AlertEventData = { type: AlertEvent; message: string; data: object }
  */
 export type RaisedAlert = AlertEventData & { key: string; again_seconds: number; audit?: AuditDraft }
 
-export type Alerts = {
+export type Alerts = LoopControl & {
   /** An event as it is stored, in the transaction of what it tells of: one alert for each channel, or none. */
   make(event: AlertEventData): Alert[]
   /** Adds an event to the history, for one that is alerted of by `make`. */
   note(event: Omit<RaisedAlert, 'audit'>): void
   /** Stores an event unless one of its key was raised lately. While the store is unavailable, it is sent at once, and once. */
   raise(event: RaisedAlert): void
-  start(): void
-  stop(options: { deadline_ms: number }): Promise<void>
-  /** Resolves when no delivery is under way and none is due now: for tests that own the clock. */
-  idle(): Promise<void>
 }
 
 type AlertsParts = {
