@@ -83,18 +83,12 @@ function respond(batches: Parts, context: Context, options: StreamOptions & Endi
 /** The form of a stream: its media type (default: server-sent events), and its keep-alive; empty: it has none. */
 export type Framing = { content_type?: string; keep_alive: string }
 
-type EventStreamParts = {
+type EventStreamParts = Omit<StreamOptions, 'settings'> & {
   /** Whole events, as text or encoded. One item is written as one chunk. */
   batches: Parts
   keep_alive_ms: number
-  clock: Clock
   /** Unix milliseconds of the request's arrival: silence before the head counts too. Default: now. */
   arrived?: number
-  headers?: Record<string, string>
-  /** Default 200. */
-  status?: number
-  /** Default: server-sent events. */
-  framing?: Framing
   /** Called when the client has left: must end a pending read of the source. */
   abort(): void
   /** Called once, however the stream ended. */

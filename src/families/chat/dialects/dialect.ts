@@ -9,9 +9,7 @@ import type { EndpointFamily } from '../../../spec/endpoint-family.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Operation } from '../../../spec/operation.ts'
 import type { MapFiles } from '../../files/file-references.ts'
-
-/** The form of a stream: its media type (default: server-sent events), and its keep-alive. */
-export type Framing = { content_type?: string; keep_alive: string }
+import type { Framing } from '../../shared/event-stream.ts'
 
 /** A decoded request, and the encoder of its response. */
 export type Exchange = {

@@ -1,6 +1,7 @@
 /** The input of a step: the claimed task, its time limit, its targets, and the parts of the gateway. */
 import type { Gate } from '../../../calls/call.ts'
 import type { OrderRouting } from '../../../calls/routing/router.ts'
+import type { TasksConfig } from '../../../config/schema/task-schema.ts'
 import type { JobContext } from '../../../jobs/job-loop.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
 import type { Log } from '../../../kit/log.ts'
@@ -20,18 +21,10 @@ import { chargeOfTask } from '../task-charge.ts'
 import { taskEntry } from '../task-entry.ts'
 import type { TaskTraces } from '../task-traces.ts'
 
-export type TaskSettings = {
-  deadline_minutes: number
-  /** How long copying a finished file is retried. */
-  copy_deadline_minutes: number
-  poll_seconds: number
-  slow_poll_seconds: number
-  /** Concurrent steps of a provider that sets no concurrency of its own. */
-  concurrency: number
-  /** How long finished files are retained, unless their model sets another time. */
-  keep_days: number
-  /** Origins that webhooks may be delivered to although they are private. Absent: none. */
+/** `keep_days`: of finished files, unless their model sets another time. Without `callback_origins` there are none. */
+export type TaskSettings = Required<Omit<TasksConfig, 'callback_origins'>> & {
   callback_origins?: readonly string[]
+  keep_days: number
 }
 
 export type ProviderSettings = {
