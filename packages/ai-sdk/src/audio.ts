@@ -9,16 +9,8 @@ import {
   postJsonToApi,
 } from '@ai-sdk/provider-utils'
 import { z } from 'zod/v4'
-import { callTo, ownFields } from './http.ts'
-import { type Connection, PROVIDER } from './settings.ts'
-
-type ModelParts = { connection: Connection; modelId: string }
-
-const responseOf = (modelId: string, headers: Record<string, string> | undefined) => ({
-  timestamp: new Date(),
-  modelId,
-  ...(headers === undefined ? {} : { headers }),
-})
+import { callTo, ownFields, responseOf } from './http.ts'
+import { type ModelParts, PROVIDER } from './settings.ts'
 
 /** The gateway requires a voice; that of OpenAI's own examples. */
 const DEFAULT_VOICE = 'alloy'

@@ -10,7 +10,8 @@ import {
 import { ERROR_STRUCTURE } from './errors.ts'
 import { type Connection, lowercased, PROVIDER } from './settings.ts'
 
-type CallParts = {
+/** What every call may have. */
+export type CallParts = {
   headers?: Record<string, string | undefined> | undefined
   abortSignal?: AbortSignal | undefined
 }
@@ -31,7 +32,14 @@ export const callTo = async (connection: Connection, path: string, { headers, ab
   ...(abortSignal === undefined ? {} : { abortSignal }),
 })
 
-export type ApiResponse<T> = { value: T; responseHeaders: Record<string, string> | undefined }
+/** The response as the AI SDK's models describe it. */
+export const responseOf = (modelId: string, headers: Record<string, string> | undefined) => ({
+  timestamp: new Date(),
+  modelId,
+  ...(headers === undefined ? {} : { headers }),
+})
+
+type ApiResponse<T> = { value: T; responseHeaders: Record<string, string> | undefined }
 
 /** Throws APICallError with the gateway's message and status, its code in `data.error.code`. */
 export async function sendRequest<T>(connection: Connection, request: ApiRequest<T>): Promise<ApiResponse<T>> {

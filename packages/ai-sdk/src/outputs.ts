@@ -3,8 +3,8 @@ import { APICallError } from '@ai-sdk/provider'
 import { fetchUntrustedUrl, isSameOrigin, readResponseWithSizeLimit, validateDownloadUrl } from '@ai-sdk/provider-utils'
 import type { Connection } from './settings.ts'
 
-export type DescribedFile = { url: string; mediaType: string | undefined; filename: string | undefined }
-export type Downloaded = { data: Uint8Array; mediaType: string | undefined; filename: string | undefined }
+type DescribedFile = { mediaType: string | undefined; filename: string | undefined }
+export type Downloaded = DescribedFile & { data: Uint8Array }
 
 /** A slow description must not delay the result. */
 const DESCRIBE_MILLISECONDS = 10_000
@@ -15,20 +15,17 @@ export async function describe(connection: Connection, url: string): Promise<Des
     try {
       const signal = AbortSignal.timeout(DESCRIBE_MILLISECONDS)
       const response = await connection.fetch(url, { method: 'HEAD', signal, redirect: 'manual' })
-      if (response.ok) return { url, ...namesIn(response) }
+      if (response.ok) return namesIn(response)
     } catch {
       // Only the description is missing: a download will report the error.
     }
   }
   const filename = URL.canParse(url) ? new URL(url).pathname.split('/').at(-1) : undefined
-  return {
-    url,
-    mediaType: MEDIA_TYPES[extensionOf(filename)],
-    filename: extensionOf(filename) === '' ? undefined : filename,
-  }
+  const extension = extensionOf(filename)
+  return { mediaType: MEDIA_TYPES[extension], filename: extension === '' ? undefined : filename }
 }
 
-function namesIn({ headers }: Response): Pick<DescribedFile, 'mediaType' | 'filename'> {
+function namesIn({ headers }: Response): DescribedFile {
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
   return {
     mediaType: type === '' || type === 'application/octet-stream' ? undefined : type,

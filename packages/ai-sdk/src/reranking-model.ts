@@ -1,8 +1,8 @@
 /** Rerank for the AI SDK. */
 import type { RerankingModelV4, RerankingModelV4CallOptions, SharedV4Warning } from '@ai-sdk/provider'
 import { z } from 'zod/v4'
-import { ownFields, sendRequest } from './http.ts'
-import { type Connection, PROVIDER } from './settings.ts'
+import { ownFields, responseOf, sendRequest } from './http.ts'
+import { type ModelParts, PROVIDER } from './settings.ts'
 
 const Ranked = z.object({
   id: z.string().nullish(),
@@ -11,13 +11,7 @@ const Ranked = z.object({
   usage: z.object({ total_tokens: z.number().nullish() }).nullish(),
 })
 
-export function createRerankingModel({
-  connection,
-  modelId,
-}: {
-  connection: Connection
-  modelId: string
-}): RerankingModelV4 {
+export function createRerankingModel({ connection, modelId }: ModelParts): RerankingModelV4 {
   return {
     specificationVersion: 'v4',
     provider: `${PROVIDER}.reranking`,
@@ -38,10 +32,8 @@ export function createRerankingModel({
         warnings,
         ...(tokens == null ? {} : { providerMetadata: { [PROVIDER]: { totalTokens: tokens } } }),
         response: {
-          timestamp: new Date(),
-          modelId: value.model ?? modelId,
+          ...responseOf(value.model ?? modelId, responseHeaders),
           ...(value.id == null ? {} : { id: value.id }),
-          ...(responseHeaders === undefined ? {} : { headers: responseHeaders }),
         },
       }
     },

@@ -84,6 +84,8 @@ export type Connection = {
   fetch: FetchFunction
 }
 
+export type ModelParts = { connection: Connection; modelId: string }
+
 /** The environment is read at each request, so a provider may be created before it is set. */
 export function connect(settings: GatehouseSettings): Connection {
   async function namedFetch(...[input, init]: Parameters<FetchFunction>): Promise<Response> {

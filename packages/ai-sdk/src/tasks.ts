@@ -3,7 +3,7 @@ import { APICallError } from '@ai-sdk/provider'
 import { delay, isRecord, retryWithExponentialBackoff } from '@ai-sdk/provider-utils'
 import { z } from 'zod/v4'
 import { TaskFailedError, TaskTimeoutError } from './errors.ts'
-import { type ApiResponse, sendRequest } from './http.ts'
+import { type CallParts, sendRequest } from './http.ts'
 import { type Connection, lowercased, type TaskRules } from './settings.ts'
 
 const Created = z.object({ data: z.object({ task_id: z.string().min(1) }) })
@@ -29,30 +29,15 @@ const ANSWER_MILLISECONDS = 30_000
 const MAX_POLL_RETRIES = 6
 const CANCEL_MILLISECONDS = 5_000
 
-type Call = { headers?: Record<string, string | undefined> | undefined; abortSignal?: AbortSignal | undefined }
-
-export type TaskClient = {
-  /** Orders once for one key, however often it is called. */
-  order(call: Call & { body: unknown; key: string }): Promise<ApiResponse<{ taskId: string }>>
-  /** One poll; `waitSeconds`: the gateway holds the response back until the state changes. */
-  poll(call: Call & { taskId: string; waitSeconds: number }): Promise<ApiResponse<Task>>
-  /** Polls until the task ends. Throws TaskFailedError, TaskTimeoutError, and what an aborted call throws. */
-  follow(call: Call & { taskId: string }): Promise<ApiResponse<Task>>
-}
-
 /** `path`: of the family, such as `/video/generations`. */
-export function createTaskClient({
-  connection,
-  path,
-  rules,
-}: {
-  connection: Connection
-  path: string
-  rules: TaskRules
-}): TaskClient {
+type TaskClientParts = { connection: Connection; path: string; rules: TaskRules }
+type TaskCall = CallParts & { taskId: string }
+
+export function createTaskClient({ connection, path, rules }: TaskClientParts) {
   const pathOf = (taskId: string) => `${path}/${encodeURIComponent(taskId)}`
 
-  async function poll({ taskId, waitSeconds, headers, abortSignal }: Parameters<TaskClient['poll']>[0]) {
+  /** One poll; `waitSeconds`: the gateway holds the response back until the state changes. */
+  async function poll({ taskId, waitSeconds, headers, abortSignal }: TaskCall & { waitSeconds: number }) {
     const { [IDEMPOTENCY_KEY]: _, ...sent } = lowercased(headers)
     const query = waitSeconds > 0 ? `?wait=${Math.ceil(waitSeconds * 1000) / 1000}` : ''
     const limit = AbortSignal.timeout(waitSeconds * 1000 + ANSWER_MILLISECONDS)
@@ -84,7 +69,7 @@ export function createTaskClient({
       ...(abortSignal === undefined ? {} : { abortSignal }),
     })
 
-  async function waitUntilFinished({ taskId, headers, abortSignal }: Parameters<TaskClient['follow']>[0]) {
+  async function waitUntilFinished({ taskId, headers, abortSignal }: TaskCall) {
     const end = Date.now() + rules.timeoutMs
     for (;;) {
       const polledAt = Date.now()
@@ -99,7 +84,7 @@ export function createTaskClient({
   }
 
   /** Nothing waits for the result: the call has been aborted. */
-  async function cancel(taskId: string, headers: Call['headers']): Promise<void> {
+  async function cancel(taskId: string, headers: CallParts['headers']): Promise<void> {
     const abortSignal = AbortSignal.timeout(CANCEL_MILLISECONDS)
     await sendRequest(connection, {
       path: `${pathOf(taskId)}/cancel`,
@@ -111,7 +96,8 @@ export function createTaskClient({
   }
 
   return {
-    async order({ body, key, headers, abortSignal }) {
+    /** Orders once for one key, however often it is called. */
+    async order({ body, key, headers, abortSignal }: CallParts & { body: unknown; key: string }) {
       const sent = { ...lowercased(headers), [IDEMPOTENCY_KEY]: key }
       const { value, responseHeaders } = await sendRequest(connection, {
         path,
@@ -123,7 +109,8 @@ export function createTaskClient({
       return { value: { taskId: value.data.task_id }, responseHeaders }
     },
     poll,
-    async follow(call) {
+    /** Polls until the task ends. Throws TaskFailedError, TaskTimeoutError, and what an aborted call throws. */
+    async follow(call: TaskCall) {
       try {
         return await waitUntilFinished(call)
       } catch (error) {
@@ -146,7 +133,7 @@ export const failureOf = ({ task_id, fail_code, fail_reason }: Task) => ({
  * The key of one call: the caller's own, or one that stays the same when the call is repeated, since a retry passes the
  * same options object.
  */
-export function createKeys(): (call: object & Pick<Call, 'headers'>) => string {
+export function createKeys(): (call: object & Pick<CallParts, 'headers'>) => string {
   const keys = new WeakMap<object, string>()
   return (call) => {
     const own = lowercased(call.headers)[IDEMPOTENCY_KEY]

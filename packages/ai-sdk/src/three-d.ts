@@ -1,9 +1,9 @@
 /** 3D models. The AI SDK has no such interface, so this one follows its style. */
 import { APICallError, type JSONObject, type SharedV4ProviderOptions } from '@ai-sdk/provider'
 import { convertUint8ArrayToBase64, detectMediaType, retryWithExponentialBackoff } from '@ai-sdk/provider-utils'
-import { ownFields } from './http.ts'
+import { type CallParts, ownFields } from './http.ts'
 import { type Downloaded, describe, download, extensionOf } from './outputs.ts'
-import { type Connection, PROVIDER, rulesOf, type TaskSettings } from './settings.ts'
+import { type ModelParts, PROVIDER, rulesOf, type TaskSettings } from './settings.ts'
 import { createKeys, createTaskClient, failureOf, type Task, taskIdIn } from './tasks.ts'
 
 export type ThreeDFormat = 'glb' | 'obj' | 'fbx' | 'usdz' | 'stl'
@@ -11,7 +11,7 @@ export type ThreeDFormat = 'glb' | 'obj' | 'fbx' | 'usdz' | 'stl'
 /** A URL, a data URI or base64, or the bytes of an image. */
 export type ThreeDImage = string | URL | Uint8Array | ArrayBuffer
 
-export type ThreeDCallOptions = {
+export type ThreeDCallOptions = CallParts & {
   prompt?: string | undefined
   image?: ThreeDImage | undefined
   /** The same object from several sides: front, left, back, right. */
@@ -27,8 +27,6 @@ export type ThreeDCallOptions = {
   webhookUrl?: string | undefined
   /** `gatehouse`: further fields of the request. */
   providerOptions?: SharedV4ProviderOptions | undefined
-  headers?: Record<string, string | undefined> | undefined
-  abortSignal?: AbortSignal | undefined
 }
 
 export type ThreeDFile = {
@@ -56,11 +54,7 @@ export type ThreeDModel = {
   readonly modelId: string
   /** Orders. The `operation` is JSON: it may be stored, and polled by another process. */
   start(options: ThreeDCallOptions): Promise<WithResponse & { operation: { task_id: string } }>
-  status(options: {
-    operation: unknown
-    headers?: Record<string, string | undefined> | undefined
-    abortSignal?: AbortSignal | undefined
-  }): Promise<ThreeDStatus>
+  status(options: CallParts & { operation: unknown }): Promise<ThreeDStatus>
   /** Orders, and waits. Throws TaskFailedError, TaskTimeoutError, APICallError. */
   generate(options: ThreeDGenerateOptions): Promise<ThreeDResult>
 }
@@ -77,9 +71,9 @@ export const generateThreeD = ({
   ...options
 }: ThreeDGenerateOptions & { model: ThreeDModel }): Promise<ThreeDResult> => model.generate(options)
 
-type Parts = { connection: Connection; modelId: string; settings: (TaskSettings | undefined)[] }
+type ThreeDParts = ModelParts & { settings: (TaskSettings | undefined)[] }
 
-export function createThreeDModel({ connection, modelId, settings }: Parts): ThreeDModel {
+export function createThreeDModel({ connection, modelId, settings }: ThreeDParts): ThreeDModel {
   const keyOf = createKeys()
   const client = (own?: TaskSettings) =>
     createTaskClient({ connection, path: '/3d/generations', rules: rulesOf(...settings, own) })

@@ -7,17 +7,15 @@ import type {
 } from '@ai-sdk/provider'
 import { failureText } from './errors.ts'
 import { describe, download, needsOwnDownload } from './outputs.ts'
-import { type Connection, PROVIDER, type TaskRules } from './settings.ts'
+import { type ModelParts, PROVIDER, type TaskRules } from './settings.ts'
 import { createKeys, createTaskClient, failureOf, type Task, taskIdIn } from './tasks.ts'
 import { videoRequest } from './video-request.ts'
-
-type Parts = { connection: Connection; modelId: string; rules: TaskRules }
 
 /** A video model with every optional method of the AI SDK. */
 export type VideoModel = VideoModelV4 &
   Required<Pick<VideoModelV4, 'doGenerate' | 'doStart' | 'doStatus' | 'handleWebhookOption'>>
 
-export function createVideoModel({ connection, modelId, rules }: Parts): VideoModel {
+export function createVideoModel({ connection, modelId, rules }: ModelParts & { rules: TaskRules }): VideoModel {
   const tasks = createTaskClient({ connection, path: '/video/generations', rules })
   const keyOf = createKeys()
   const response = (headers: Record<string, string> | undefined) => ({ timestamp: new Date(), modelId, headers })

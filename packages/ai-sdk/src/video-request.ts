@@ -41,16 +41,13 @@ export function videoRequest({ modelId, options }: VideoOptions): { body: JSONOb
 
 /** The first frame is the start image; with both given the frame takes precedence, as in the AI SDK itself. */
 function framesOf({ image, frameImages = [] }: CallOptions, warnings: SharedV4Warning[]): JSONObject {
-  const first = frameImages.filter(({ frameType }) => frameType === 'first_frame')
-  const last = frameImages.filter(({ frameType }) => frameType === 'last_frame')
-  for (const [name, frames] of [
-    ['first_frame', first],
-    ['last_frame', last],
-  ] as const) {
-    if (frames.length > 1) warnings.push(onlyFirst(`frameImages with ${name}`))
+  const frameOf = (name: 'first_frame' | 'last_frame') => {
+    const [found, ...others] = frameImages.filter(({ frameType }) => frameType === name)
+    if (others.length > 0) warnings.push(onlyFirst(`frameImages with ${name}`))
+    return found?.image
   }
-  const start = first[0]?.image ?? image
-  const end = last[0]?.image
+  const start = frameOf('first_frame') ?? image
+  const end = frameOf('last_frame')
   return { image: start && toUrl(start), last_image: end && toUrl(end) }
 }
 
