@@ -26,7 +26,9 @@ export function refusalBy(account: BudgetAccount, most: number, currency: string
     ? 'the rest is held for other calls'
     : budget.window === 'total'
       ? 'the operator of the gateway can raise it or add credit'
-      : `it starts again at ${new Date(name.end_ms).toISOString()}`
+      : most > account.limit + credit
+        ? 'it is more than the whole budget, which the operator of the gateway can raise'
+        : `it starts again at ${new Date(name.end_ms).toISOString()}`
   return new BudgetRefusal(
     `The budget of ${owner} is ${amountText(account, currency)}${topped}; ${money(usedOf(account))} is used, and this call may cost up to ${money(most)}: ${state}.`,
     mayRetry ? { retry_after: 1, retry: true } : {},

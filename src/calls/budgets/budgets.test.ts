@@ -160,6 +160,15 @@ describe('a budget', () => {
     expect(refused?.detail.retry_after).toBeUndefined()
   })
 
+  it('names no time to a call that costs more than all of it', async () => {
+    const { process } = await world()
+    const { budgets } = process('p1')
+    const owner = { token_id: 'tok_a', name: 'laptop', budgets: [DAY(10)] }
+    expect((await refusedBy(() => budgets.admit(owner, undefined, toNano(11))))?.message).toEndWith(
+      'this call may cost up to 11 USD: it is more than the whole budget, which the operator of the gateway can raise.',
+    )
+  })
+
   it('frees what a call did not use', async () => {
     const { process } = await world()
     const { budgets, charge } = process('p1')
