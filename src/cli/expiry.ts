@@ -18,18 +18,19 @@ export function readDuration(text: string): number | undefined {
 export function readExpiry(text: string, now: number): number | null | string {
   if (text === 'never') return null
   const duration = readDuration(text)
-  const seconds = duration === undefined ? readDate(text) : now + duration
+  const seconds = duration === undefined ? readDate(text, true) : now + duration
   if (seconds === undefined) {
     return `found ${JSON.stringify(text)}, must be like 30d, 12h, 2026-12-31, 2026-12-31T18:00Z, or never`
   }
   return seconds > now ? seconds : `found ${JSON.stringify(text)}, which has already passed`
 }
 
-function readDate(text: string): number | undefined {
+/** Unix seconds; of a date its beginning or its end, in UTC. Undefined: the text is neither a date nor a time. */
+export function readDate(text: string, isEnd: boolean): number | undefined {
   const isDate = DATE.test(text)
   if (!isDate && !TIME.test(text)) return undefined
   const at = Date.parse(text)
   // Some runtimes roll the 31st of a short month over; an invalid date is rejected.
   if (Number.isNaN(at) || (isDate && new Date(at).toISOString().slice(0, 10) !== text)) return undefined
-  return Math.floor(at / 1000) + (isDate ? 86_400 : 0)
+  return Math.floor(at / 1000) + (isDate && isEnd ? 86_400 : 0)
 }

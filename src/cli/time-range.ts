@@ -1,10 +1,9 @@
 /** The range of time of a command: `--from` and `--to`, as dates in UTC, times, or words such as last-week. */
 import { systemClock, unixSeconds } from '../kit/clock.ts'
 import { type Arguments, UsageError } from './arguments.ts'
+import { readDate } from './expiry.ts'
 
 const DAY_SECONDS = 86_400
-const DATE = /^\d{4}-\d{2}-\d{2}$/
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})$/
 const DAYS_AGO = /^(\d{1,4})d$/
 /** 1970-01-01 was a Thursday; a week begins on Monday. */
 const FIRST_MONDAY_DAYS = 4
@@ -33,11 +32,7 @@ export function timeOf(text: string, flag: 'from' | 'to', now: number): number |
   const [, ago] = DAYS_AGO.exec(text) ?? []
   if (ago !== undefined) return startOfDay(now) + DAY_SECONDS - Number(ago) * DAY_SECONDS
   const period = periodOf(text, startOfDay(now))
-  if (period) return period[flag]
-  const isDate = DATE.test(text)
-  const at = isDate || TIME.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at) || (isDate && !new Date(at).toISOString().startsWith(text))) return undefined
-  return Math.floor(at / 1000) + (isDate && flag === 'to' ? DAY_SECONDS : 0)
+  return period ? period[flag] : readDate(text, flag === 'to')
 }
 
 const startOfDay = (seconds: number): number => Math.floor(seconds / DAY_SECONDS) * DAY_SECONDS
@@ -53,20 +48,13 @@ function periodOf(word: string, today: number): { from: number; to: number } | u
     const start = (offset: number) => Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + offset) / 1000
     return { from: start(months), to: start(months + 1) }
   }
-  switch (word) {
-    case 'today':
-      return days(today, 1)
-    case 'yesterday':
-      return days(today - DAY_SECONDS, 1)
-    case 'this-week':
-      return week(0)
-    case 'last-week':
-      return week(-1)
-    case 'this-month':
-      return month(0)
-    case 'last-month':
-      return month(-1)
-    default:
-      return undefined
-  }
+  const periods = new Map([
+    ['today', () => days(today, 1)],
+    ['yesterday', () => days(today - DAY_SECONDS, 1)],
+    ['this-week', () => week(0)],
+    ['last-week', () => week(-1)],
+    ['this-month', () => month(0)],
+    ['last-month', () => month(-1)],
+  ])
+  return periods.get(word)?.()
 }
