@@ -3,8 +3,6 @@ import { createProjects } from '../accounts/projects.ts'
 import { createTokens } from '../accounts/tokens.ts'
 import type { Config } from '../config/config.ts'
 import { readEnvironment } from '../config/load/environment.ts'
-import { loadConfig } from '../config/load/load.ts'
-import { knownVendors } from '../gateway/known-vendors.ts'
 import { createLocalAdmin } from '../gateway/local-admin.ts'
 import { systemClock } from '../kit/clock.ts'
 import { createLog } from '../kit/log.ts'
@@ -14,16 +12,9 @@ import { openStore } from '../store/open-store.ts'
 import type { Store } from '../store/store.ts'
 import { commandLineActor } from './actor.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi, createAdminApi } from './admin-api.ts'
-import {
-  type Arguments,
-  configFlags,
-  type FlagTable,
-  readAction,
-  readCommand,
-  STORE_FLAGS,
-  STORE_FLAGS_HELP,
-  UsageError,
-} from './arguments.ts'
+import { type Arguments, type FlagTable, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from './arguments.ts'
+import { actionsOf } from './command.ts'
+import { configOf } from './config-of.ts'
 import { terminalFormat } from './log-format.ts'
 import { type Outcome, print } from './outcome.ts'
 import { patternWarnings } from './pattern-warnings.ts'
@@ -75,19 +66,14 @@ ${STORE_FLAGS_HELP}
 /** Of a command that works on a running gateway and on the store. */
 export const OPTIONS_HELP = `${API_OPTIONS_HELP}\n${STORE_OPTIONS_HELP}`
 
-/** A command that its first argument divides into actions. */
+/** A command whose actions work on a gateway or on the store. */
 export function commandOf(command: string, help: string, actions: Record<string, Action>) {
   const isRemote = Object.values(actions).some(({ only_on }) => only_on !== 'store')
-  return async (args: string[], terminal: Terminal): Promise<number> => {
-    const read = readAction(command, args, { names: Object.keys(actions), help, terminal })
-    const action = read && actions[read.name]
-    if (!action) return 0
-    const { name, args: rest } = read
-    const { positionals = [] } = action
-    const flags = { ...action.flags, ...(isRemote && API_FLAGS), ...STORE_FLAGS } as const
-    const given = readCommand({ help, terminal, command: `${command} ${name}`, args: rest, flags, positionals })
-    return given ? runWork(`${command} ${name}`, action, { given, terminal }) : 0
-  }
+  const shapes = Object.entries(actions).map(([name, { flags, positionals = [], ...action }]) => {
+    const run = (given: Arguments, terminal: Terminal) => runWork(`${command} ${name}`, action, { given, terminal })
+    return [name, { flags: { ...flags, ...(isRemote && API_FLAGS), ...STORE_FLAGS }, positionals, run }] as const
+  })
+  return actionsOf(command, help, Object.fromEntries(shapes))
 }
 
 /** Runs it on the gateway that is named, else on the store. */
@@ -113,9 +99,7 @@ async function runOnStore(
 ): Promise<number> {
   const { environment, cwd, interactive, err } = terminal
   const needsConfig = action.has_defaults === true || given.text('models') !== undefined
-  const config = needsConfig
-    ? loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
-    : undefined
+  const config = needsConfig ? configOf(given, terminal) : undefined
   const clock = systemClock
   const by = commandLineActor()
   const log = createLog({ clock, level: 'error', pretty: interactive && terminalFormat(terminal), write: err })

@@ -2,9 +2,10 @@
 import { resolve } from 'node:path'
 import type { Manifest } from '../../store/backup/manifest.ts'
 import { writeBackup } from '../../store/backup/write-backup.ts'
-import { readCommand, STORE_FLAGS } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 import { locateStore, OTHER_DIRECTORIES } from '../store-location.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { VERSION } from './version.ts'
 
 const HELP = `Usage: gatehouse backup <file> [options]
@@ -23,17 +24,15 @@ Examples:
   GATEHOUSE_DATABASE_URL=postgres://... gatehouse backup /backup/gatehouse.backup
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = STORE_FLAGS
-  const given = readCommand({ help: HELP, terminal, command: 'backup', args, flags, positionals: ['a file to write'] })
-  if (!given) return 0
+export const run = plainCommand('backup', HELP, { flags: STORE_FLAGS, positionals: ['a file to write'], run: backup })
+
+async function backup(given: Arguments, terminal: Terminal) {
   const { url, exists, outputs, name: place } = locateStore(given, terminal)
   if (!exists) throw new Error(`There is no store in ${place}. ${OTHER_DIRECTORIES}`)
   const path = resolve(terminal.cwd, given.positionals[0] ?? '')
   const made_at = new Date().toISOString()
   const manifest = await writeBackup({ url, path, version: VERSION, made_at, outputs })
-  terminal.out(given.has('json') ? json(summaryOf(path, manifest)) : backupText(`Wrote ${path}`, manifest))
-  return 0
+  return { data: summaryOf(path, manifest), text: () => backupText(`Wrote ${path}`, manifest) }
 }
 
 const rowsOf = ({ rows }: Pick<Manifest, 'rows'>): number => Object.values(rows).reduce((sum, one) => sum + one, 0)

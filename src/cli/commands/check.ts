@@ -3,15 +3,14 @@ import { relative } from 'node:path'
 import { ConfigError, type ConfigProblem, problemText } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
 import { ENVIRONMENT_VARIABLES } from '../../config/load/environment.ts'
-import { loadConfig } from '../../config/load/load.ts'
 import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
 import { sandboxText } from '../../config/schema/mcp-schema.ts'
 import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
-import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type Clock, systemClock } from '../../kit/clock.ts'
 import { landlockVersion } from '../../kit/confinement.ts'
 import { nearest } from '../../kit/nearest.ts'
-import { readArguments } from '../arguments.ts'
+import { type Arguments, readCommand } from '../arguments.ts'
+import { configOf } from '../config-of.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { askProviders, onlineTable } from './check-online.ts'
 
@@ -35,34 +34,24 @@ Examples:
 `
 
 export async function run(args: string[], terminal: Terminal, clock: Clock = systemClock): Promise<number> {
-  const given = readArguments({ command: 'check', args, flags: { config: 'text', online: 'switch', schema: 'switch' } })
-  if (given.has('help')) terminal.out(HELP)
-  else if (given.has('schema')) terminal.out(configJsonSchemaText())
-  else {
-    const [isOnline, asJson] = [given.has('online'), given.has('json')]
-    return checkConfig({ terminal, clock, file: given.text('config'), isOnline, asJson })
-  }
+  const flags = { config: 'text', online: 'switch', schema: 'switch' } as const
+  const given = readCommand({ help: HELP, terminal, command: 'check', args, flags })
+  if (!given) return 0
+  if (!given.has('schema')) return checkConfig(given, terminal, clock)
+  terminal.out(configJsonSchemaText())
   return 0
 }
 
-type CheckParts = {
-  terminal: Terminal
-  clock: Clock
-  file: string | undefined
-  isOnline: boolean
-  asJson: boolean
-}
-
-async function checkConfig({ terminal, clock, file, isOnline, asJson }: CheckParts): Promise<number> {
+async function checkConfig(given: Arguments, terminal: Terminal, clock: Clock): Promise<number> {
   const { environment, cwd } = terminal
-  const flags = file === undefined ? {} : { config: file }
+  const asJson = given.has('json')
   try {
-    const config = loadConfig({ environment, cwd, flags, vendors: knownVendors(environment) })
+    const config = configOf(given, terminal)
     const create = providerFactory(config, environment)
     const { warnings, problems } = checkProviders(config, environment, create)
     warnings.push(...mistyped(Object.keys(environment)))
     if (problems.length > 0) throw new ConfigError(problems.map((message) => problemOf(config, cwd, message)))
-    const online = isOnline ? await askProviders({ config, environment, create, clock }) : undefined
+    const online = given.has('online') ? await askProviders({ config, environment, create, clock }) : undefined
     if (asJson) {
       const found = online === undefined ? {} : { online }
       terminal.out(json({ valid: true, file: config.file ?? null, problems: [], warnings, ...found }))

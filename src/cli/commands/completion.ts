@@ -1,6 +1,7 @@
 /** `gatehouse completion`: a script that completes commands and options, generated from the help of every command. */
-import { readCommand, UsageError } from '../arguments.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { UsageError } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse completion <bash | zsh | fish>
 
@@ -24,25 +25,19 @@ type Commands = Readonly<
 /** One command: its actions, such as `create` of `token`, and all its options. */
 type Described = { name: string; summary: string; actions: string[]; options: string[] }
 
-export const completionOf = (commands: Commands) => async (args: string[], terminal: Terminal) => {
-  const given = readCommand({
-    help: HELP,
-    terminal,
-    command: 'completion',
-    args,
-    flags: {},
+export const completionOf = (commands: Commands) =>
+  plainCommand('completion', HELP, {
     positionals: [`a shell: ${SHELLS.join(', ')}`],
+    async run(given, terminal) {
+      const shell = SHELLS.find((one) => one === given.positionals[0])
+      if (shell === undefined) throw new UsageError('completion', `knows the shells ${SHELLS.join(', ')}`)
+      const described = await Promise.all(
+        Object.entries(commands).map(([name, command]) => describe(name, command, terminal)),
+      )
+      const script = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell]
+      return { data: { commands: described }, text: () => script(described) }
+    },
   })
-  if (!given) return 0
-  const shell = SHELLS.find((one) => one === given.positionals[0])
-  if (shell === undefined) throw new UsageError('completion', `knows the shells ${SHELLS.join(', ')}`)
-  const described = await Promise.all(
-    Object.entries(commands).map(([name, command]) => describe(name, command, terminal)),
-  )
-  const script = { bash: bashScript, zsh: zshScript, fish: fishScript }[shell]
-  terminal.out(given.has('json') ? json({ commands: described }) : script(described))
-  return 0
-}
 
 /** A command names its actions in its usage, and all its options in its help. */
 async function describe(name: string, { summary, load }: Commands[string], terminal: Terminal): Promise<Described> {

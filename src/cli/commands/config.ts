@@ -7,8 +7,9 @@ import { createConfigSource, type Proposal } from '../../config/edit/source.ts'
 import { assertProviders } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
-import { type Arguments, type FlagTable, readAction, readCommand } from '../arguments.ts'
-import { type Outcome, print } from '../outcome.ts'
+import type { Arguments } from '../arguments.ts'
+import { actionsOf } from '../command.ts'
+import type { Outcome } from '../outcome.ts'
 import { headedTable } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
 
@@ -45,29 +46,26 @@ type Source = {
 }
 
 type Work = { given: Arguments; source: Source; terminal: Terminal }
-type Action = { flags?: FlagTable; positionals?: string[]; run(work: Work): Promise<Outcome | number> }
 
-const FILE = ['a file, or - for standard input']
-const ACTIONS: Record<string, Action> = {
-  show: { flags: { changed: 'switch' }, run: show },
-  validate: { positionals: FILE, run: validate },
-  diff: { positionals: FILE, run: diff },
-  apply: { positionals: FILE, run: apply },
-}
+const FLAGS = { ...API_FLAGS, config: 'text' } as const
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('config', args, { names: Object.keys(ACTIONS), help: HELP, terminal })
-  const action = read && ACTIONS[read.name]
-  if (!action) return 0
-  const { name, args: rest } = read
-  const { positionals = [] } = action
-  const flags = { ...action.flags, ...API_FLAGS, config: 'text' } as const
-  const given = readCommand({ help: HELP, terminal, command: `config ${name}`, args: rest, flags, positionals })
-  if (!given) return 0
+const onSource = (run: (work: Work) => Promise<Outcome | number>) => (given: Arguments, terminal: Terminal) => {
   const api = connectedApi(given, terminal)
-  const source = api ? remoteSource(api) : sourceOfFile(given, terminal)
-  return print(await action.run({ given, source, terminal }), { given, terminal })
+  return run({ given, terminal, source: api ? remoteSource(api) : sourceOfFile(given, terminal) })
 }
+
+const onFile = (run: (work: Work) => Promise<Outcome | number>) => ({
+  flags: FLAGS,
+  positionals: ['a file, or - for standard input'],
+  run: onSource(run),
+})
+
+export const run = actionsOf('config', HELP, {
+  show: { flags: { changed: 'switch', ...FLAGS }, run: onSource(show) },
+  validate: onFile(validate),
+  diff: onFile(diff),
+  apply: onFile(apply),
+})
 
 function sourceOfFile(given: Arguments, { environment, cwd }: Terminal): Source {
   const file = given.text('config')

@@ -3,9 +3,7 @@ import { resolve } from 'node:path'
 import { createAudit } from '../../admin/audit/audit.ts'
 import { ConfigError, problemText } from '../../config/check/problem.ts'
 import { readEnvironment } from '../../config/load/environment.ts'
-import { loadConfig } from '../../config/load/load.ts'
 import type { RequestSink } from '../../config/schema/request-log-schema.ts'
-import { knownVendors } from '../../gateway/known-vendors.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { endUserName } from '../../kit/end-user-name.ts'
 import { randomAlphanumerics, sha256 } from '../../kit/secret.ts'
@@ -14,7 +12,8 @@ import { viewRequests } from '../../observe/requests/request-view.ts'
 import type { RequestPosition } from '../../store/requests/request-row.ts'
 import type { EndUser, EndUserRest, EndUserRows } from '../../store/tokens/end-user-store.ts'
 import { commandOf, STORE_OPTIONS_HELP, type StoreWork, storeAction } from '../accounts.ts'
-import { configFlags, UsageError } from '../arguments.ts'
+import { UsageError } from '../arguments.ts'
+import { configOf } from '../config-of.ts'
 import { json } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse data <export | erase> --user <name> [options]
@@ -158,14 +157,9 @@ function restText({ unfinished_tasks, ledger_entries, sinks }: EndUserRest & { s
 }
 
 /** Where rows of the request log go besides the store. An invalid configuration does not keep anything from being erased. */
-function sinksOf({ given, terminal: { environment, cwd } }: StoreWork): Sinks {
+function sinksOf({ given, terminal }: StoreWork): Sinks {
   try {
-    const { request_log, data_dir } = loadConfig({
-      environment,
-      cwd,
-      flags: configFlags(given),
-      vendors: knownVendors(environment),
-    })
+    const { request_log, data_dir } = configOf(given, terminal)
     return { sinks: request_log.sinks.map((sink) => sinkName(sink, data_dir)) }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

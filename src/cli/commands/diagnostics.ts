@@ -8,9 +8,10 @@ import { knownVendors } from '../../gateway/known-vendors.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { openStore } from '../../store/open-store.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
-import { type Arguments, readCommand, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 import { locateStore } from '../store-location.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { VERSION } from './version.ts'
 
 const HELP = `Usage: gatehouse diagnostics [options]
@@ -33,9 +34,9 @@ Examples:
 
 const FLAGS = { output: 'text', ...API_FLAGS, ...STORE_FLAGS } as const
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readCommand({ help: HELP, terminal, command: 'diagnostics', args, flags: FLAGS })
-  if (!given) return 0
+export const run = plainCommand('diagnostics', HELP, { flags: FLAGS, run: diagnose })
+
+async function diagnose(given: Arguments, terminal: Terminal) {
   const api = connectedApi(given, terminal)
   const body = api ? (await api.call('/diagnostics')).body : await withoutGateway(given, terminal)
   const text = `${JSON.stringify(body, undefined, 2)}\n`
@@ -46,8 +47,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   }
   const file = resolve(terminal.cwd, name)
   writeFileSync(file, text, { mode: 0o600 })
-  terminal.out(given.has('json') ? json({ file }) : `${file} is written. Read it before you send it.\n`)
-  return 0
+  return { data: { file }, text: () => `${file} is written. Read it before you send it.\n` }
 }
 
 async function withoutGateway(given: Arguments, terminal: Terminal): Promise<Record<string, unknown>> {

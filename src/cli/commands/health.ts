@@ -4,8 +4,9 @@ import { get as getByTls } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { readEnvironment } from '../../config/load/environment.ts'
 import { isRecord, parseJson } from '../../kit/json.ts'
-import { readCommand, UsageError } from '../arguments.ts'
-import { json, type Terminal } from '../terminal.ts'
+import { type Arguments, UsageError } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
 
 const DEFAULT_PORT = 8787
 const TIMEOUT_MILLISECONDS = 3_000
@@ -24,16 +25,14 @@ Examples:
   gatehouse health --url http://10.0.0.7:8787
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readCommand({ help: HELP, terminal, command: 'health', args, flags: { url: 'text' } })
-  if (!given) return 0
-  const { environment, cwd } = terminal
+export const run = plainCommand('health', HELP, { flags: { url: 'text' }, run: report })
+
+async function report(given: Arguments, { environment, cwd }: Terminal) {
   const { port = DEFAULT_PORT } = readEnvironment({ environment, cwd })
   const address = addressOf(given.text('url') ?? `http://127.0.0.1:${port}`)
   const { isReady, answer } = await ask(address)
-  if (given.has('json')) terminal.out(json(answer))
-  else terminal.out(isReady ? 'ready\n' : `not ready: ${reasonOf(answer)}\n`)
-  return isReady ? 0 : 1
+  const text = () => (isReady ? 'ready\n' : `not ready: ${reasonOf(answer)}\n`)
+  return { data: answer, text, code: isReady ? 0 : 1 }
 }
 
 function addressOf(text: string): URL {

@@ -4,13 +4,14 @@ import { systemClock } from '../../kit/clock.ts'
 import { openStore } from '../../store/open-store.ts'
 import { STORE_OPTIONS_HELP } from '../accounts.ts'
 import { commandLineActor } from '../actor.ts'
-import { type Arguments, readCommand, STORE_FLAGS, UsageError, unknownCommand } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, UsageError, unknownCommand } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 import { type Draft, type Line, SOURCES, type SourceName } from '../import/imported.ts'
 import { readImport } from '../import/read.ts'
 import { accountsOf } from '../import/write-accounts.ts'
 import { planFile, presentFile, writeFile, writeSecrets } from '../import/write-file.ts'
 import { storeToWrite } from '../store-location.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse import <gateway> <source>... [--dry-run] [--secrets <file>] [--config <file>]
                         [--data-dir <directory>] [--json]
@@ -41,24 +42,16 @@ Examples:
   gatehouse import new-api one-api.db --data-dir data --secrets secrets.env
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readCommand({
-    help: HELP,
-    terminal,
-    command: 'import',
-    args,
-    flags: {
-      'dry-run': 'switch',
-      secrets: 'text',
-      key: 'text',
-      insecure: 'switch',
-      instance: 'text',
-      ...STORE_FLAGS,
-    },
-    isOpen: true,
-    positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],
-  })
-  if (!given) return 0
+const FLAGS = { 'dry-run': 'switch', secrets: 'text', key: 'text', insecure: 'switch', instance: 'text' } as const
+
+export const run = plainCommand('import', HELP, {
+  flags: { ...FLAGS, ...STORE_FLAGS },
+  isOpen: true,
+  positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],
+  run: takeOver,
+})
+
+async function takeOver(given: Arguments, terminal: Terminal) {
   const [typed = '', ...sources] = given.positionals
   const from = sources.join(', ')
   const name = SOURCES.find((one) => one === typed)
@@ -75,8 +68,7 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   if (!isDryRun && secrets !== undefined) writeSecrets(draft, secrets, terminal.cwd)
   const adopted = target === undefined ? [] : await adopt(target, accounts)
   const isWritten = !isDryRun && writeFile(plan)
-  show({ draft, adopted, isWritten, isDryRun, given, terminal, file: plan, from, name })
-  return 0
+  return outcomeOf({ draft, adopted, isWritten, isDryRun, file: plan, from, name })
 }
 
 async function adopt(
@@ -96,14 +88,12 @@ type Shown = {
   adopted: Adopted[]
   isWritten: boolean
   isDryRun: boolean
-  given: Arguments
-  terminal: Terminal
   file: ReturnType<typeof planFile>
   from: string
   name: SourceName
 }
 
-function show({ draft, adopted, isWritten, isDryRun, given, terminal, file, from, name }: Shown): void {
+function outcomeOf({ draft, adopted, isWritten, isDryRun, file, from, name }: Shown) {
   const { lines, providers, models, projects, tokens } = draft
   const variables = draft.variables.map((one) => ({
     name: one.name,
@@ -112,12 +102,8 @@ function show({ draft, adopted, isWritten, isDryRun, given, terminal, file, from
   }))
   const counts = { providers: providers.size, models: models.size, projects: projects.length, tokens: tokens.length }
   const { path, kept, problems } = file
-  if (given.has('json')) {
-    const accounts = adopted.filter(({ outcome }) => outcome !== 'same')
-    const end = { file: path, kept, problems, accounts, written: isWritten, dry_run: isDryRun }
-    terminal.out(json({ source: name, from, counts, lines, variables, ...end }))
-    return
-  }
+  const accounts = adopted.filter(({ outcome }) => outcome !== 'same')
+  const end = { file: path, kept, problems, accounts, written: isWritten, dry_run: isDryRun }
   const out: string[] = lines.map(lineText)
   out.push('')
   if (variables.length > 0) {
@@ -127,9 +113,8 @@ function show({ draft, adopted, isWritten, isDryRun, given, terminal, file, from
     out.push('')
   }
   for (const place of kept) out.push(`kept     ${place}: the file has it already`)
-  for (const { kind, name, outcome, why } of adopted) {
-    if (outcome !== 'same') out.push(`${outcome.padEnd(8)} ${kind} ${name}${why === undefined ? '' : `: ${why}`}`)
-  }
+  for (const { kind, name, outcome, why } of accounts)
+    out.push(`${outcome.padEnd(8)} ${kind} ${name}${why === undefined ? '' : `: ${why}`}`)
   for (const problem of problems) out.push(`problem  ${problem}`)
   out.push(
     Object.entries(counts)
@@ -144,7 +129,8 @@ function show({ draft, adopted, isWritten, isDryRun, given, terminal, file, from
     isDryRun ? 'Nothing was written (--dry-run).' : isWritten ? `${path} was written.` : `${path} did not change.`,
   )
   // Names of the source may have line breaks, and codes that a terminal obeys.
-  terminal.out(`${out.map((line) => line.replaceAll(UNPRINTABLE, ' ')).join('\n')}\n`)
+  const text = () => `${out.map((line) => line.replaceAll(UNPRINTABLE, ' ')).join('\n')}\n`
+  return { data: { source: name, from, counts, lines, variables, ...end }, text }
 }
 
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\u2028\u2029]/gu

@@ -1,16 +1,12 @@
 /** `gatehouse ledger reconcile --correct`: corrects interrupted calls by the usage export of their provider. */
 import { correctionsFor } from '../../calls/recording/corrections.ts'
 import type { Config } from '../../config/config.ts'
-import { loadConfig } from '../../config/load/load.ts'
-import { knownVendors } from '../../gateway/known-vendors.ts'
 import { chargeOf, compiledPrices } from '../../models/prices.ts'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerEntry } from '../../store/ledger/ledger-entry.ts'
 import type { VendorDay } from '../../store/ledger/ledger-store.ts'
 import type { Store } from '../../store/store.ts'
-import { type Arguments, configFlags } from '../arguments.ts'
 import { table } from '../table.ts'
-import type { Terminal } from '../terminal.ts'
 import type { ExportDay } from '../vendor-export.ts'
 
 type Corrected = {
@@ -64,10 +60,6 @@ function chargeBy({ models, ledger }: Config) {
     const charge = chargeOf({ model: { prices }, target: { prices: pricesOf({ prices: target?.prices }) }, units, at })
     return charge.price === entry.price ? charge : undefined
   }
-}
-
-export function configFor(given: Arguments, { environment, cwd }: Terminal): Config {
-  return loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
 }
 
 export function correctedText({ adjustments, left }: Corrected, is_dry_run: boolean): string {

@@ -4,13 +4,16 @@ import { resolve } from 'node:path'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerDifference, VendorDay } from '../../store/ledger/ledger-store.ts'
 import { openStore } from '../../store/open-store.ts'
-import { readAction, readCommand, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from '../arguments.ts'
+import { actionsOf } from '../command.ts'
+import { configOf } from '../config-of.ts'
+import type { Outcome } from '../outcome.ts'
 import { storeToRead } from '../store-location.ts'
 import { table } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { readTimeRange } from '../time-range.ts'
 import { type ExportDay, readVendorExport } from '../vendor-export.ts'
-import { configFor, correct, correctedText } from './ledger-correct.ts'
+import { correct, correctedText } from './ledger-correct.ts'
 
 const HELP = `Usage: gatehouse ledger reconcile [options]
 
@@ -34,20 +37,22 @@ Examples:
   gatehouse ledger reconcile --vendor openai.csv --provider openai --correct --dry-run
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('ledger', args, { names: ['reconcile'], help: HELP, terminal })
-  return read ? reconcile(read.args, terminal) : 0
-}
+const FLAGS = {
+  from: 'text',
+  to: 'text',
+  vendor: 'text',
+  provider: 'text',
+  correct: 'switch',
+  'dry-run': 'switch',
+} as const
+
+export const run = actionsOf('ledger', HELP, { reconcile: { flags: { ...FLAGS, ...STORE_FLAGS }, run: reconcile } })
 
 /** Some 270 years: everything. */
 const ALL_DAYS = 100_000
 
-async function reconcile(args: string[], terminal: Terminal): Promise<number> {
+async function reconcile(given: Arguments, terminal: Terminal): Promise<Outcome> {
   const command = 'ledger reconcile'
-  const own = { from: 'text', to: 'text', vendor: 'text', provider: 'text' } as const
-  const flags = { ...own, correct: 'switch', 'dry-run': 'switch', ...STORE_FLAGS } as const
-  const given = readCommand({ help: HELP, terminal, command, args, flags })
-  if (!given) return 0
   const range = readTimeRange(command, given, ALL_DAYS)
   const file = given.text('vendor')
   const exported = file === undefined ? undefined : readExport(resolve(terminal.cwd, file), range)
@@ -55,7 +60,7 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
   if (given.has('correct') && (!exported || provider === undefined))
     throw new UsageError(command, '--correct needs --vendor and --provider')
   if (is_dry_run && !given.has('correct')) throw new UsageError(command, '--dry-run needs --correct')
-  const config = given.has('correct') ? configFor(given, terminal) : undefined
+  const config = given.has('correct') ? configOf(given, terminal) : undefined
   const store = await openStore(storeToRead(given, terminal))
   try {
     const daysOf = () => exported && store.ledger.vendorDays({ ...rangeOf(exported, range), provider })
@@ -78,24 +83,20 @@ async function reconcile(args: string[], terminal: Terminal): Promise<number> {
     const { rows } = await store.ledger.usage({ by: [], ...range })
     const [{ requests = 0, amount = 0n, cost = 0n, unknown_costs = 0 } = {}] = rows
     const difference = differences.length + (vendor?.length ?? 0)
-    if (given.has('json')) {
-      terminal.out(
-        json({
-          difference,
-          differences,
-          ...(vendor ? { vendor_differences: vendor } : {}),
-          ...(corrected ? { corrected } : {}),
-          requests,
-          amount: Number(nanoText(amount)),
-          cost: Number(nanoText(cost)),
-          unknown_requests: unknown_costs,
-        }),
-      )
-    } else {
-      if (corrected) terminal.out(correctedText(corrected, is_dry_run))
-      terminal.out(textOf(differences, vendor, requests))
+    return {
+      data: {
+        difference,
+        differences,
+        ...(vendor ? { vendor_differences: vendor } : {}),
+        ...(corrected ? { corrected } : {}),
+        requests,
+        amount: Number(nanoText(amount)),
+        cost: Number(nanoText(cost)),
+        unknown_requests: unknown_costs,
+      },
+      text: () => (corrected ? correctedText(corrected, is_dry_run) : '') + textOf(differences, vendor, requests),
+      code: difference === 0 ? 0 : 1,
     }
-    return difference === 0 ? 0 : 1
   } finally {
     await store.close()
   }

@@ -4,9 +4,10 @@ import { openStore } from '../../store/open-store.ts'
 import type { SchemaState } from '../../store/schema-state.ts'
 import { StoreError } from '../../store/store.ts'
 import { type PlannedMigration, planOf, schemaOf } from '../../store/store-schema.ts'
-import { type Arguments, readAction, readCommand, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
+import { actionsOf } from '../command.ts'
 import { locateStore, storeToRead, storeToWrite } from '../store-location.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse migrate <status|plan|apply|partition> [options]
 
@@ -35,49 +36,47 @@ Examples:
 const MISSING = 3
 const TOO_NEW = 4
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('migrate', args, { names: ['status', 'plan', 'apply', 'partition'], help: HELP, terminal })
-  if (!read) return 0
-  const { name } = read
-  const flags = {
-    ...STORE_FLAGS,
-    ...(name === 'partition' && ({ 'dry-run': 'switch' } as const)),
-  } as const
-  const given = readCommand({ help: HELP, terminal, command: `migrate ${name}`, args: read.args, flags })
-  if (!given) return 0
-  if (name === 'partition') return partition(given, terminal)
-  const isJson = given.has('json')
+export const run = actionsOf('migrate', HELP, {
+  status: { flags: STORE_FLAGS, run: (given, terminal) => show(given, terminal) },
+  plan: { flags: STORE_FLAGS, run: (given, terminal) => show(given, terminal, planOf) },
+  apply: { flags: STORE_FLAGS, run: apply },
+  partition: { flags: { ...STORE_FLAGS, 'dry-run': 'switch' }, run: partition },
+})
+
+async function apply(given: Arguments, terminal: Terminal) {
   const { url, name: place } = locateStore(given, terminal)
   const before = await schemaOf(url)
-  if (name === 'apply') {
-    const { url: target } = storeToWrite(given, terminal)
-    const store = await openStore({ url: target, mode: 'auto' })
-    const after = await store.schema()
-    await store.close()
-    const applied = [...before.pending, ...before.missing_indexes].filter((one) => !after.pending.includes(one))
-    terminal.out(isJson ? json({ store: place, applied, ...after }) : appliedText(place, applied, after))
-    return 0
-  }
-  storeToRead(given, terminal) // says where none is
-  const plan = name === 'plan' ? await planOf(url, before) : undefined
-  terminal.out(
-    isJson ? json({ store: place, ...before, ...(plan && { plan }) }) : `${statusText(place, before)}${planText(plan)}`,
-  )
-  if (before.status === 'too new') return TOO_NEW
-  return before.pending.length + before.missing_indexes.length > 0 ? MISSING : 0
+  const { url: target } = storeToWrite(given, terminal)
+  const store = await openStore({ url: target, mode: 'auto' })
+  const after = await store.schema()
+  await store.close()
+  const applied = [...before.pending, ...before.missing_indexes].filter((one) => !after.pending.includes(one))
+  return { data: { store: place, applied, ...after }, text: () => appliedText(place, applied, after) }
 }
 
-async function partition(given: Arguments, terminal: Terminal): Promise<number> {
+async function show(given: Arguments, terminal: Terminal, planFor?: typeof planOf) {
+  const { url, name: place } = locateStore(given, terminal)
+  const before = await schemaOf(url)
+  storeToRead(given, terminal) // says where none is
+  const plan = await planFor?.(url, before)
+  const isMissing = before.pending.length + before.missing_indexes.length > 0
+  return {
+    data: { store: place, ...before, ...(plan && { plan }) },
+    text: () => `${statusText(place, before)}${planText(plan)}`,
+    code: before.status === 'too new' ? TOO_NEW : isMissing ? MISSING : 0,
+  }
+}
+
+async function partition(given: Arguments, terminal: Terminal) {
   const { url, name: store } = locateStore(given, terminal)
   if (url.startsWith('sqlite:')) throw new StoreError('Only a store in PostgreSQL can be partitioned.')
   // Imported only here, like the driver of a store.
   const { partitionRequests, planPartitions } = await import('../../store/engines/postgres-partition.ts')
   const isDryRun = given.has('dry-run')
   const plan = await (isDryRun ? planPartitions : partitionRequests)(url, { now_ms: Date.now() })
-  if (given.has('json')) terminal.out(json({ store, dry_run: isDryRun, ...plan }))
-  else
-    terminal.out(plan.is_done ? `The request log (${store}) is partitioned already.\n` : partitionText(plan, isDryRun))
-  return 0
+  const text = () =>
+    plan.is_done ? `The request log (${store}) is partitioned already.\n` : partitionText(plan, isDryRun)
+  return { data: { store, dry_run: isDryRun, ...plan }, text }
 }
 
 function partitionText({ rows, until_ms, oldest }: PartitionPlan, isDryRun: boolean): string {

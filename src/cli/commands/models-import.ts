@@ -9,9 +9,10 @@ import { DEFAULT_FILE, loadConfig, readTextFile } from '../../config/load/load.t
 import type { ProviderConfig } from '../../config/schema/schema.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { discoverProviders } from '../../providers/discover.ts'
-import { type Arguments, readCommand, UsageError } from '../arguments.ts'
-import { json, type Terminal } from '../terminal.ts'
-import { MODELS_DEV, type ModelsDev, readModelsDev } from './models-import-data.ts'
+import { type Arguments, UsageError } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
+import type { Terminal } from '../terminal.ts'
+import { MODELS_DEV, readModelsDev } from './models-import-data.ts'
 import { replaceFile } from './models-import-file.ts'
 import { type Plan, planImport, treeOf } from './models-import-plan.ts'
 import { countsOf, countsText, planText } from './models-import-text.ts'
@@ -47,23 +48,12 @@ const NEW_FILE = `# Created by \`gatehouse models import\`. All settings: docs/m
 discover: true # as without a file: find providers by environment keys, and model servers on this machine
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const given = readCommand({
-    help: HELP,
-    terminal,
-    command: COMMAND,
-    args,
-    flags: {
-      from: 'text',
-      provider: 'text',
-      only: 'text',
-      config: 'text',
-      existing: 'switch',
-      overwrite: 'switch',
-      write: 'switch',
-    },
-  })
-  if (!given) return 0
+const TEXTS = { from: 'text', provider: 'text', only: 'text', config: 'text' } as const
+const SWITCHES = { existing: 'switch', overwrite: 'switch', write: 'switch' } as const
+
+export const run = plainCommand(COMMAND, HELP, { flags: { ...TEXTS, ...SWITCHES }, run: importModels })
+
+async function importModels(given: Arguments, terminal: Terminal) {
   const only = readOnly(given, COMMAND)
   const file = readConfigFile(given, terminal)
   const data = await readModelsDev(given.text('from') ?? MODELS_DEV, terminal)
@@ -83,8 +73,17 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const isChanged = text !== file.text
   const isWritten = isChanged && given.has('write')
   if (isWritten) write(file, text)
-  show({ plan, data, file, terminal, given, isChanged, isWritten })
-  return 0
+  const { source, as_of } = data
+  const creates = file.before === undefined ? 'creates' : 'changes'
+  const end = isWritten
+    ? `${file.name} was written.`
+    : isChanged
+      ? `Nothing was written; --write ${creates} ${file.name}.`
+      : 'There is nothing to write.'
+  return {
+    data: { source, as_of, file: file.path, written: isWritten, counts: countsOf(plan), ...plan },
+    text: () => `${source} of ${as_of}, for ${file.name}\n\n${planText(plan, terminal)}\n${countsText(plan)}${end}\n`,
+  }
 }
 
 /** The patterns of `--only`. Throws UsageError. */
@@ -174,28 +173,4 @@ function write({ name, path, before }: ConfigFile, text: string): void {
     const why = { EACCES: 'permission denied', EPERM: 'permission denied', EROFS: 'it is read-only' }[code ?? '']
     throw new Error(`${name} was not written: ${why ?? (error as Error).message}`)
   }
-}
-
-type Shown = {
-  plan: Plan
-  data: ModelsDev
-  file: ConfigFile
-  terminal: Terminal
-  given: Arguments
-  isChanged: boolean
-  isWritten: boolean
-}
-
-function show({ plan, data, file, terminal, given, isChanged, isWritten }: Shown): void {
-  const { source, as_of } = data
-  if (given.has('json')) {
-    terminal.out(json({ source, as_of, file: file.path, written: isWritten, counts: countsOf(plan), ...plan }))
-    return
-  }
-  const end = isWritten
-    ? `${file.name} was written.`
-    : isChanged
-      ? `Nothing was written; --write ${file.before === undefined ? 'creates' : 'changes'} ${file.name}.`
-      : 'There is nothing to write.'
-  terminal.out(`${source} of ${as_of}, for ${file.name}\n\n${planText(plan, terminal)}\n${countsText(plan)}${end}\n`)
 }

@@ -1,12 +1,12 @@
 /** `gatehouse models`: prints the catalogue that a gateway would serve, without listening. */
 import type { Config } from '../../config/config.ts'
-import { loadConfig } from '../../config/load/load.ts'
-import { knownVendors } from '../../gateway/known-vendors.ts'
 import type { Model } from '../../spec/model.ts'
-import { configFlags, readCommand, STORE_FLAGS } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
+import { configOf } from '../config-of.ts'
 import { withIdleGateway } from '../serve/idle-gateway.ts'
 import { headedTable } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse models [--config <file>] [--data-dir <directory>] [--json]
        gatehouse models import [options]
@@ -29,23 +29,16 @@ type Row = Model & { targets: string[]; context_tokens?: number }
 
 export async function run(args: string[], terminal: Terminal): Promise<number> {
   if (args[0] === 'import') return (await import('./models-import.ts')).run(args.slice(1), terminal)
-  const given = readCommand({
-    help: HELP,
-    terminal,
-    command: 'models',
-    args,
-    flags: STORE_FLAGS,
-  })
-  if (!given) return 0
-  const { environment, cwd } = terminal
-  const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
-  const rows = await catalogueOf(config, terminal)
-  terminal.out(given.has('json') ? json({ models: rows }) : asTable(rows, terminal))
-  return 0
+  return plainCommand('models', HELP, { flags: STORE_FLAGS, run: list })(args, terminal)
 }
 
-const catalogueOf = (config: Config, terminal: Terminal): Promise<Row[]> =>
-  withIdleGateway(config, terminal, (gateway) => gateway.summary().models.map((model) => rowOf(config, model)))
+async function list(given: Arguments, terminal: Terminal) {
+  const config = configOf(given, terminal)
+  const models = await withIdleGateway(config, terminal, (gateway) =>
+    gateway.summary().models.map((model) => rowOf(config, model)),
+  )
+  return { data: { models }, text: () => asTable(models, terminal) }
+}
 
 function rowOf(config: Config, model: Model): Row {
   const context_tokens = config.models[config.models[model.id]?.alias_of ?? model.id]?.context_tokens

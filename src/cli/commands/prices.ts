@@ -1,15 +1,14 @@
 /** `gatehouse prices diff`: compares the prices of the configuration with public data, and changes nothing. */
 import { priceList, startOf } from '../../config/schema/price-schema.ts'
 import type { ModelConfig } from '../../config/schema/schema.ts'
-import { readAction, readCommand } from '../arguments.ts'
+import type { Arguments } from '../arguments.ts'
+import { actionsOf } from '../command.ts'
 import { table } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { providersOf, readConfigFile, readOnly } from './models-import.ts'
 import { MODELS_DEV, readModelsDev } from './models-import-data.ts'
 import { type Plan, planImport, type Value } from './models-import-plan.ts'
 import { pairVendors, readProviderRequest } from './models-import-vendors.ts'
-
-const COMMAND = 'prices diff'
 
 const HELP = `Usage: gatehouse prices diff [--from <file|url>] [--provider <id>[=<vendor>]]... [--only <pattern>]...
                              [--config <file>] [--json]
@@ -38,16 +37,15 @@ type Difference = {
   public: Value | null
 }
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('prices', args.length === 0 ? ['--help'] : args, { names: ['diff'], help: HELP, terminal })
-  return read ? diff(read.args, terminal) : 0
-}
+const actions = actionsOf('prices', HELP, {
+  diff: { flags: { from: 'text', provider: 'text', only: 'text', config: 'text' }, run: diff },
+})
 
-async function diff(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { from: 'text', provider: 'text', only: 'text', config: 'text' } as const
-  const given = readCommand({ help: HELP, terminal, command: COMMAND, args, flags })
-  if (!given) return 0
-  const only = readOnly(given, COMMAND)
+export const run = (args: string[], terminal: Terminal): Promise<number> =>
+  actions(args.length === 0 ? ['--help'] : args, terminal)
+
+async function diff(given: Arguments, terminal: Terminal) {
+  const only = readOnly(given, 'prices diff')
   const { config, name: file } = readConfigFile(given, terminal)
   const data = await readModelsDev(given.text('from') ?? MODELS_DEV, terminal)
   const wishes = given.texts('provider').map(readProviderRequest)
@@ -57,10 +55,6 @@ async function diff(args: string[], terminal: Terminal): Promise<number> {
   const differences = differencesOf(plan)
   const { source, as_of } = data
   const compared = plan.models.length
-  if (given.has('json')) {
-    terminal.out(json({ source, as_of, compared, differences, unknown: plan.unknown, skipped: plan.skipped }))
-    return 0
-  }
   const rows = differences.map(({ model, price, configured, public: known }) => [
     model,
     price,
@@ -70,10 +64,11 @@ async function diff(args: string[], terminal: Terminal): Promise<number> {
   const shownRows = rows.length === 0 ? '' : `${table([['model', 'price', file, data.name], ...rows])}\n`
   const count = differences.length === 0 ? 'no price differs' : `${differences.length} differ`
   const models_ = compared === 1 ? '1 model' : `${compared} models`
-  terminal.out(
-    `${shownRows}${models_} compared with ${source} of ${as_of}; ${count}, ${plan.unknown.length} unknown there.\n`,
-  )
-  return 0
+  return {
+    data: { source, as_of, compared, differences, unknown: plan.unknown, skipped: plan.skipped },
+    text: () =>
+      `${shownRows}${models_} compared with ${source} of ${as_of}; ${count}, ${plan.unknown.length} unknown there.\n`,
+  }
 }
 
 /** Each model with the one of its prices that is in force. `now`: unix seconds. */

@@ -1,23 +1,24 @@
 /** `gatehouse requests show`: one row of the request log, with its contents if they are asked for. */
 import { runWork, type Work } from '../accounts.ts'
 import { type AdminApi, API_FLAGS, GatewayRefusal, pathWith } from '../admin-api.ts'
-import { readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
-import type { Terminal } from '../terminal.ts'
+import { STORE_FLAGS, UsageError } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 
 const COMMAND = 'requests show'
 /** More are not listed where a client has repeated an id. */
 const MOST_OF_ONE_ID = 10
 const FLAGS = { contents: 'switch', ...API_FLAGS, ...STORE_FLAGS } as const
 
-export async function showRequest(args: string[], terminal: Terminal, help: string): Promise<number> {
-  const given = readCommand({ help, terminal, command: COMMAND, args, flags: FLAGS, positionals: ['an id'] })
-  if (!given) return 0
-  const [id = ''] = given.positionals
-  const show = async ({ api }: Work) => {
-    const data = await requestOf(api, id, given.has('contents'))
-    return { data, text: () => `${JSON.stringify(data, undefined, 2)}\n` }
-  }
-  return runWork(COMMAND, { run: show }, { given, terminal })
+export const showRequest = (help: string) =>
+  plainCommand(COMMAND, help, {
+    flags: FLAGS,
+    positionals: ['an id'],
+    run: (given, terminal) => runWork(COMMAND, { run: show }, { given, terminal }),
+  })
+
+async function show({ given, api }: Work) {
+  const data = await requestOf(api, given.positionals[0] ?? '', given.has('contents'))
+  return { data, text: () => `${JSON.stringify(data, undefined, 2)}\n` }
 }
 
 /** The id of a row, or that of a request, which a client may repeat. */

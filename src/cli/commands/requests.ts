@@ -3,7 +3,8 @@ import { REQUEST_CONDITIONS, readRequestFilter } from '../../observe/requests/re
 import type { RequestView } from '../../observe/requests/request-view.ts'
 import { runWork, type Work } from '../accounts.ts'
 import { API_FLAGS, API_OPTIONS_HELP, pathWith, readLimit } from '../admin-api.ts'
-import { type FlagTable, readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, UsageError } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 import { table } from '../table.ts'
 import { json, type Terminal } from '../terminal.ts'
 import { readTimeRange } from '../time-range.ts'
@@ -56,20 +57,17 @@ const COMMAND = 'requests'
 
 const flagOf = (name: string) => name.replace('_', '-')
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  if (args[0] === 'show') return showRequest(args.slice(1), terminal, HELP)
-  const conditions = Object.keys(REQUEST_CONDITIONS).map((name) => [flagOf(name), 'text'] as const)
-  const flags: FlagTable = {
-    ...Object.fromEntries(conditions),
-    from: 'text',
-    to: 'text',
-    limit: 'text',
-    after: 'text',
-    ...API_FLAGS,
-    ...STORE_FLAGS,
-  }
-  const given = readCommand({ help: HELP, terminal, command: COMMAND, args, flags })
-  if (!given) return 0
+const FLAGS = [...Object.keys(REQUEST_CONDITIONS).map(flagOf), 'from', 'to', 'limit', 'after']
+
+const list = plainCommand(COMMAND, HELP, {
+  flags: { ...Object.fromEntries(FLAGS.map((name) => [name, 'text' as const])), ...API_FLAGS, ...STORE_FLAGS },
+  run: readAndSearch,
+})
+
+export const run = (args: string[], terminal: Terminal): Promise<number> =>
+  args[0] === 'show' ? showRequest(HELP)(args.slice(1), terminal) : list(args, terminal)
+
+async function readAndSearch(given: Arguments, terminal: Terminal): Promise<number> {
   const { from, to } = readTimeRange(COMMAND, given, ALL_DAYS)
   readRequestFilter(
     (name) => given.text(flagOf(name)),

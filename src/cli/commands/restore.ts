@@ -2,9 +2,10 @@
 import { resolve } from 'node:path'
 import { checkBackup, restoreBackup } from '../../store/backup/restore-backup.ts'
 import { openStore } from '../../store/open-store.ts'
-import { readCommand, STORE_FLAGS } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 import { locateStore } from '../store-location.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { backupText, summaryOf } from './backup.ts'
 
 const HELP = `Usage: gatehouse restore <file> [options]
@@ -29,15 +30,15 @@ Examples:
   GATEHOUSE_DATABASE_URL=postgres://... gatehouse restore gatehouse.backup
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { check: 'switch', stopped: 'switch', outputs: 'text', ...STORE_FLAGS } as const
-  const given = readCommand({ help: HELP, terminal, command: 'restore', args, flags, positionals: ['a backup'] })
-  if (!given) return 0
+const FLAGS = { check: 'switch', stopped: 'switch', outputs: 'text', ...STORE_FLAGS } as const
+
+export const run = plainCommand('restore', HELP, { flags: FLAGS, positionals: ['a backup'], run: restore })
+
+async function restore(given: Arguments, terminal: Terminal) {
   const path = resolve(terminal.cwd, given.positionals[0] ?? '')
   if (given.has('check')) {
     const manifest = await checkBackup(path)
-    terminal.out(given.has('json') ? json(summaryOf(path, manifest)) : backupText(`${path} is sound`, manifest))
-    return 0
+    return { data: summaryOf(path, manifest), text: () => backupText(`${path} is sound`, manifest) }
   }
   const { url, outputs, data_dir, name: place } = locateStore(given, terminal)
   const named = given.text('outputs')
@@ -45,10 +46,6 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   const directory = named === undefined ? configured : resolve(terminal.cwd, named)
   const manifest = await restoreBackup({ path, url, outputs: directory, is_stopped: given.has('stopped') })
   await (await openStore({ url })).close() // builds what a migration leaves for later
-  terminal.out(
-    given.has('json')
-      ? json({ store: place, ...summaryOf(path, manifest) })
-      : backupText(`Restored ${path} into ${place}`, manifest),
-  )
-  return 0
+  const text = () => backupText(`Restored ${path} into ${place}`, manifest)
+  return { data: { store: place, ...summaryOf(path, manifest) }, text }
 }

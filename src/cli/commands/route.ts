@@ -2,17 +2,17 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Explained } from '../../admin/explain-request.ts'
-import { loadConfig } from '../../config/load/load.ts'
 import { requestedModel } from '../../families/shared/call-options.ts'
-import { knownVendors } from '../../gateway/known-vendors.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { meantHint } from '../../kit/nearest.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
-import { configFlags, readAction, readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, UsageError } from '../arguments.ts'
+import { actionsOf } from '../command.ts'
+import { configOf } from '../config-of.ts'
 import { withIdleGateway } from '../serve/idle-gateway.ts'
 import { headedTable, table } from '../table.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse route explain --model <model> [--family <family>] [--body <file>] [--tags <tags>] [--token-id <id>] [--json]
 
@@ -45,13 +45,13 @@ const FLAGS = {
   ...STORE_FLAGS,
 } as const
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('route', args.length === 0 ? ['--help'] : args, { names: ['explain'], help: HELP, terminal })
-  if (!read) return 0
-  const given = readCommand({ help: HELP, terminal, command: 'route explain', args: read.args, flags: FLAGS })
-  if (!given) return 0
-  const { environment, cwd } = terminal
-  const body = await readBody(given.text('body'), cwd)
+const actions = actionsOf('route', HELP, { explain: { flags: FLAGS, run: explain } })
+
+export const run = (args: string[], terminal: Terminal): Promise<number> =>
+  actions(args.length === 0 ? ['--help'] : args, terminal)
+
+async function explain(given: Arguments, terminal: Terminal) {
+  const body = await readBody(given.text('body'), terminal.cwd)
   const model = given.text('model') ?? requestedModel(body)
   const tags = given
     .text('tags')
@@ -64,18 +64,13 @@ export async function run(args: string[], terminal: Terminal): Promise<number> {
   if (api) {
     const order = { model, family, stream: body.stream === true, body, tags, token_id }
     const explained = (await api.call('/routing/explain', { method: 'POST', body: order })).body as Explained
-    terminal.out(given.has('json') ? json(explained) : asText(explained, terminal))
-    return 0
+    return { data: explained, text: () => asText(explained, terminal) }
   }
   if (token_id !== undefined) throw new UsageError('route', '--token-id needs a running gateway: --url <address>')
-  const config = loadConfig({ environment, cwd, flags: configFlags(given), vendors: knownVendors(environment) })
-  const explained = await withIdleGateway(config, terminal, (gateway) =>
+  const explained = await withIdleGateway(configOf(given, terminal), terminal, (gateway) =>
     gateway.explain({ model, family, is_stream: body.stream === true, body, tags }),
   )
-  terminal.out(
-    given.has('json') ? json({ ...explained, memory: 'none' }) : `${asText(explained, terminal)}\n${NO_MEMORY}\n`,
-  )
-  return 0
+  return { data: { ...explained, memory: 'none' }, text: () => `${asText(explained, terminal)}\n${NO_MEMORY}\n` }
 }
 
 const NO_MEMORY = 'From the configuration alone: the memory of a running gateway is not part of it.'

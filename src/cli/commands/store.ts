@@ -4,9 +4,10 @@ import { nanoText } from '../../spec/price.ts'
 import { copyStore } from '../../store/backup/copy-store.ts'
 import { checkStore } from '../../store/check-store.ts'
 import type { StoreCheck } from '../../store/store.ts'
-import { type Arguments, readAction, readCommand, STORE_FLAGS, UsageError } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, UsageError } from '../arguments.ts'
+import { actionsOf } from '../command.ts'
 import { locateStore, OTHER_DIRECTORIES } from '../store-location.ts'
-import { json, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse store <check|copy> [options]
 
@@ -33,29 +34,21 @@ Examples:
   GATEHOUSE_DATABASE_URL=postgres://... gatehouse store copy --from sqlite --to postgres
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const read = readAction('store', args, { names: ['check', 'copy'], help: HELP, terminal })
-  if (!read) return 0
-  return read.name === 'check' ? check(read.args, terminal) : copy(read.args, terminal)
-}
+export const run = actionsOf('store', HELP, {
+  check: { flags: { quick: 'switch', ...STORE_FLAGS }, run: check },
+  copy: { flags: { from: 'text', to: 'text', ...STORE_FLAGS }, run: copy },
+})
 
-async function check(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { quick: 'switch', ...STORE_FLAGS } as const
-  const given = readCommand({ help: HELP, terminal, command: 'store check', args, flags })
-  if (!given) return 0
+async function check(given: Arguments, terminal: Terminal) {
   const { url, exists, name: place } = locateStore(given, terminal)
   if (!exists) throw new Error(`There is no store in ${place}. ${OTHER_DIRECTORIES}`)
   const result = await checkStore(url, { is_quick: given.has('quick') })
   const is_ok = result.problems.length === 0
-  terminal.out(given.has('json') ? json({ store: place, is_ok, ...result }) : textOf(place, result))
-  return is_ok ? 0 : 1
+  return { data: { store: place, is_ok, ...result }, text: () => textOf(place, result), code: is_ok ? 0 : 1 }
 }
 
-async function copy(args: string[], terminal: Terminal): Promise<number> {
+async function copy(given: Arguments, terminal: Terminal) {
   const command = 'store copy'
-  const flags = { from: 'text', to: 'text', ...STORE_FLAGS } as const
-  const given = readCommand({ help: HELP, terminal, command, args, flags })
-  if (!given) return 0
   const [from, to] = [given.text('from'), given.text('to')]
   const urls = urlsOf(given, terminal)
   if (!isEngine(from) || !isEngine(to) || from === to)
@@ -66,12 +59,11 @@ async function copy(args: string[], terminal: Terminal): Promise<number> {
   const { entries, differences } = ledger
   const [amount, cost] = [nanoText(ledger.amount), nanoText(ledger.cost)]
   const sum = Object.values(rows).reduce((total, one) => total + one, 0)
-  terminal.out(
-    given.has('json')
-      ? json({ from, to, rows: sum, tables: rows, ledger: { entries, amount, cost, differences } })
-      : `Copied ${sum} rows from ${from} to ${to}. Both ledgers have ${entries} entries, amount ${amount}, cost ${cost}, and ${differences} differences.\n`,
-  )
-  return 0
+  return {
+    data: { from, to, rows: sum, tables: rows, ledger: { entries, amount, cost, differences } },
+    text: () =>
+      `Copied ${sum} rows from ${from} to ${to}. Both ledgers have ${entries} entries, amount ${amount}, cost ${cost}, and ${differences} differences.\n`,
+  }
 }
 
 const isEngine = (text: string | undefined): text is 'sqlite' | 'postgres' => text === 'sqlite' || text === 'postgres'

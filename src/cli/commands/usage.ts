@@ -8,7 +8,8 @@ import {
 } from '../../store/ledger/ledger-store.ts'
 import { runWork, type Work } from '../accounts.ts'
 import { API_FLAGS, API_OPTIONS_HELP, pathWith } from '../admin-api.ts'
-import { type Arguments, readCommand, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, STORE_FLAGS_HELP, UsageError } from '../arguments.ts'
+import { plainCommand } from '../command.ts'
 import { csv } from '../csv.ts'
 import { headedTable } from '../table.ts'
 import type { Terminal } from '../terminal.ts'
@@ -37,14 +38,13 @@ Examples:
   gatehouse usage --by model --from last-week --to last-week
 `
 
-export async function run(args: string[], terminal: Terminal): Promise<number> {
-  const flags = { by: 'text', from: 'text', to: 'text', csv: 'switch', ...API_FLAGS, ...STORE_FLAGS } as const
-  const given = readCommand({ help: HELP, terminal, command: 'usage', args, flags })
-  if (!given) return 0
-  const by = readDimensions(given)
-  const range = readTimeRange('usage', given, 30)
-  return runWork('usage', { run: (work) => show(work, { by, ...range }) }, { given, terminal })
-}
+export const run = plainCommand('usage', HELP, {
+  flags: { by: 'text', from: 'text', to: 'text', csv: 'switch', ...API_FLAGS, ...STORE_FLAGS },
+  async run(given, terminal) {
+    const query = { by: readDimensions(given), ...readTimeRange('usage', given, 30) }
+    return runWork('usage', { run: (work) => show(work, query) }, { given, terminal })
+  },
+})
 
 type Query = { by: UsageDimension[]; from: number; to: number }
 
