@@ -20,7 +20,7 @@ export type AdoptedProject = {
   /** In the currency of the ledger, as its source counts it for this account alone; undefined: it does not. */
   used: number | undefined
   /** When its source begins to count anew (unix seconds). */
-  resets_at?: number
+  resets_at?: number | undefined
 }
 export type AdoptedToken = Omit<AdoptedProject, 'project_id'> & {
   token_id: string

@@ -31,8 +31,7 @@ function readProject(draft: Draft, { row, path, budgets, limit }: BifrostOwner, 
   for (const known of ['id', ...EMBEDDED]) members.take(known)
   const name = uniqueName(draft, members.text('name') ?? String(row.id))
   const to = `project ${name}`
-  if (kind === 'team') draft.mapped(path, to)
-  else draft.changed(path, to, 'a customer with virtual keys of its own is a project')
+  draft.mapped(path, to, kind === 'team' ? undefined : 'a customer with virtual keys of its own is a project')
   const read = limitsOf(draft, { budgets, limit, path, to })
   draft.projects.push({ external_id: `${kind}:${row.id}`, name, disabled: false, ...read })
   members.rest(ROW)
@@ -72,9 +71,8 @@ function limitsOf(draft: Draft, { budgets, limit, path, to }: LimitParts): Limit
     if (!rate) draft.dropped(at, `${unit}_reset_duration is no duration`)
     else {
       rate_limits[rate.key] = rate.value
-      const place = `${to}.rate_limits.${rate.key}: ${rate.value}`
-      if (rate.isExact) draft.mapped(at, place)
-      else draft.changed(at, place, `a window is a second, a minute, an hour or a day; ${duration} has ${most}`)
+      const why = rate.isExact ? undefined : `a window is a second, a minute, an hour or a day; ${duration} has ${most}`
+      draft.mapped(at, `${to}.rate_limits.${rate.key}: ${rate.value}`, why)
     }
   }
   members.rest(LIMIT)
@@ -91,10 +89,8 @@ function readVirtualKey(draft: Draft, virtualKey: VirtualKey, models: BifrostMod
   const hash = hashOf(row)
   if (hash === undefined) {
     const variable = /^env\.(\w+)$/.exec(String(row.value ?? ''))?.[1]
-    const why = variable
-      ? `its value is the variable ${variable}; the database has its hash`
-      : 'it has neither a value nor a hash'
-    return draft.dropped(path, why)
+    const named = `its value is the variable ${variable}; the database has its hash`
+    return draft.dropped(path, variable ? named : 'it has neither a value nor a hash')
   }
   const external_id = `virtual-key:${row.id ?? hash}`
   draft.listed?.set(external_id, true)
@@ -166,7 +162,7 @@ function patternsOf(draft: Draft, { members, shares, models, to }: PatternParts)
       continue
     }
     if (allowed && share.models === undefined)
-      draft.changed(
+      draft.mapped(
         `${at}.blacklisted_models`,
         `${to}.models`,
         'a token names what it may use: all others of the source',
@@ -185,8 +181,8 @@ function patternsOf(draft: Draft, { members, shares, models, to }: PatternParts)
   }
   const at = members.at('provider_configs')
   const weights = 'the shares of providers are those of models, for all tokens'
-  if (patterns.length > 0) draft.changed(at, `${to}.models`, weights)
-  else draft.changed(at, `${to}, revoked`, 'it may use no provider')
+  if (patterns.length > 0) draft.mapped(at, `${to}.models`, weights)
+  else draft.mapped(at, `${to}, revoked`, 'it may use no provider')
   return firstOf(draft, patterns, MOST_PATTERNS, at)
 }
 

@@ -149,7 +149,7 @@ function readKey(draft: Draft, { row, path, vendor, name, base_url }: KeyParts):
   const members = membersOf(draft, plain, path)
   for (const known of ['id', 'key_id', 'name', 'provider', 'provider_id']) members.take(known)
   if (members.has('enabled') && !members.flag('enabled')) return void draft.dropped(path, 'it is disabled')
-  if (isEncrypted) draft.changed(path, 'variables', 'its values are encrypted; set the variables that are listed')
+  if (isEncrypted) draft.mapped(path, 'variables', 'its values are encrypted; set the variables that are listed')
   members.take('encryption_status')
   const own = addressOf(draft, members, ['azure_endpoint', 'vllm_url', 'ollama_url', 'sgl_url'])
   const address =
@@ -162,7 +162,7 @@ function readKey(draft: Draft, { row, path, vendor, name, base_url }: KeyParts):
   if (members.has('vertex_auth_credentials')) {
     members.take('vertex_auth_credentials')
     const to = 'providers.<id>.options.credentials'
-    draft.changed(
+    draft.mapped(
       members.at('vertex_auth_credentials'),
       to,
       'it is the text of a file; write the file and name it there',

@@ -61,8 +61,8 @@ type SecretPlace = {
 }
 
 export type Draft = Imported & {
-  mapped(from: string, to: string): void
-  changed(from: string, to: string, why: string): void
+  /** `why`: it is not the same here as there. */
+  mapped(from: string, to: string, why?: string): void
   dropped(from: string, why: string): undefined
   /** The reference to write, `${NAME}`. */
   secret(value: string, place: SecretPlace): string
@@ -99,8 +99,8 @@ export function createDraft(source: SourceName, file?: unknown): Draft {
   const byName = new Map<string, Variable>()
   return {
     ...draft,
-    mapped: (from, to) => add({ outcome: 'carried', from, to }),
-    changed: (from, to, why) => add({ outcome: 'changed', from, to, why }),
+    mapped: (from, to, why) =>
+      add(why === undefined ? { outcome: 'carried', from, to } : { outcome: 'changed', from, to, why }),
     dropped: (from, why) => void add({ outcome: 'dropped', from, why }),
     secret(value, { path, name, variable }) {
       // Of the value: at each import the same, and never that of a variable which the source or the environment has.

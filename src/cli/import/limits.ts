@@ -73,9 +73,8 @@ export function usedOf(draft: Draft, members: Members, { name, duration, to }: U
   const { window, share } = windowOf(duration === undefined ? undefined : durationSeconds(duration))
   const used = Number((Math.max(0, spent) * Math.min(1, share)).toPrecision(12))
   const of = window === 'total' ? 'in total' : `in its ${window}`
-  if (used > 0 && share >= 1) draft.mapped(members.at(name), `${to}: ${used} spent ${of}`)
-  else if (used > 0)
-    draft.changed(members.at(name), `${to}: ${used} spent ${of}`, `it is the share of ${spent} in ${duration}`)
+  const why = share >= 1 ? undefined : `it is the share of ${spent} in ${duration}`
+  if (used > 0) draft.mapped(members.at(name), `${to}: ${used} spent ${of}`, why)
   return used
 }
 
@@ -94,8 +93,8 @@ export function budgetOf(draft: Draft, members: Members, { max, duration, soft, 
   const full = given ?? warn ?? 0
   const amount = Math.min(MAX_AMOUNT, Math.max(0, Number((full * share).toPrecision(12))))
   const at = members.at(given === undefined ? (soft ?? max) : max)
-  if (isExact) draft.mapped(at, `${to}: ${amount} a ${window}`)
-  else draft.changed(at, `${to}: ${amount} a ${window}`, `a budget has a day, a week or a month; ${text} has ${full}`)
+  const why = isExact ? undefined : `a budget has a day, a week or a month; ${text} has ${full}`
+  draft.mapped(at, `${to}: ${amount} a ${window}`, why)
   const percent = given !== undefined && warn !== undefined && given > 0 ? (warn / given) * 100 : undefined
   return {
     amount,

@@ -117,16 +117,16 @@ function modelsOf(draft: Draft, members: Members, to: string): string[] | undefi
   const named = [...new Set(given.flatMap((name) => (draft.groups.has(name) ? ofGroup(name) : [name])))]
   const possible = named.filter((name) => patternProblem(name) === undefined)
   const models = firstOf(draft, possible, 1_000, members.at('models'))
+  const why = possible.length === given.length ? undefined : 'names that no model can have are left out'
   if (given.some((name) => draft.groups.has(name)))
-    draft.changed(members.at('models'), `${to}.models: ${models.length}`, 'an access group is its models')
-  else if (possible.length === given.length) draft.mapped(members.at('models'), `${to}.models`)
-  else draft.changed(members.at('models'), `${to}.models`, 'names that no model can have are left out')
+    draft.mapped(members.at('models'), `${to}.models: ${models.length}`, 'an access group is its models')
+  else draft.mapped(members.at('models'), `${to}.models`, why)
   // Groups are in no table: those of a file that was imported before are not known.
   const unknown = possible.filter(
     (name) => !/[*/]/.test(name) && !draft.models.has(name) && !draft.present_models.has(name),
   )
   for (const name of unknown.slice(0, MOST_UNKNOWN))
-    draft.changed(members.at('models'), `${to}.models: ${name}`, NO_MODEL)
+    draft.mapped(members.at('models'), `${to}.models: ${name}`, NO_MODEL)
   // A pattern that no model has, so that it is not every model.
   return models.length > 0 ? models : ['none']
 }
@@ -155,7 +155,7 @@ function readUser(
   members.take('user_id')
   const name = uniqueName(draft, members.text('user_alias') ?? members.text('user_email') ?? id)
   const to = `project ${name}`
-  draft.changed(members.path, to, 'a user with keys outside of teams is a project')
+  draft.mapped(members.path, to, 'a user with keys outside of teams is a project')
   const labels = labelsOf(members, ['user_email'])
   const read = settingsOf(draft, { members, budgets, to })
   draft.projects.push({ external_id: `user:${id}`, name, labels, disabled: false, ...read })
@@ -180,15 +180,12 @@ function readKey(draft: Draft, { row, budgets, hasUsers }: KeyParts): undefined 
   const user = members.text('user_id')
   const hasExpiry = members.has('expires')
   const expires_at = timeOf(members.text('expires'))
-  if (hasExpiry && expires_at === undefined) {
-    draft.listed?.set(hash, true)
-    return draft.dropped(members.path, 'its expiry is no time')
-  }
+  draft.listed?.set(hash, true)
+  if (hasExpiry && expires_at === undefined) return draft.dropped(members.path, 'its expiry is no time')
   if (expires_at !== undefined && expires_at * 1000 <= Date.now()) {
     draft.listed?.set(hash, false)
     return draft.dropped(members.path, 'it has expired')
   }
-  draft.listed?.set(hash, true)
   const owner = team === undefined ? (user === undefined ? undefined : `user:${user}`) : `team:${team}`
   const project = draft.projects.some(({ external_id }) => external_id === owner) ? owner : undefined
   // Without the limits of its team it could do more than before.
@@ -244,8 +241,8 @@ function routesOf(draft: Draft, members: Members, to: string): { families?: Endp
     ([, one]) => one,
   )
   const at = members.at('allowed_routes')
-  if (families.length === 0) draft.changed(at, `${to}, revoked`, 'it may call no model')
-  else draft.changed(at, `${to}.families: ${families.join(', ')}`, 'a token is limited to families')
+  if (families.length === 0) draft.mapped(at, `${to}, revoked`, 'it may call no model')
+  else draft.mapped(at, `${to}.families: ${families.join(', ')}`, 'a token is limited to families')
   return { families, isNone: families.length === 0 }
 }
 

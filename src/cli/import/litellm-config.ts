@@ -73,12 +73,10 @@ export function readLiteLlmConfig(draft: Draft, tree: Record<string, unknown>): 
 function strategyOf(draft: Draft, router: Members): string {
   const name = router.text('routing_strategy')
   const known = STRATEGIES[name ?? 'simple-shuffle']
-  const to = 'models.*.routing.strategy'
-  if (name !== undefined && known !== undefined) draft.mapped(router.at('routing_strategy'), `${to}: ${known}`)
-  else if (name !== undefined) {
-    draft.changed(router.at('routing_strategy'), `${to}: weighted`, 'targets are chosen by weights')
-  }
-  return known ?? 'weighted'
+  const strategy = known ?? 'weighted'
+  const why = known === undefined ? 'targets are chosen by weights' : undefined
+  if (name !== undefined) draft.mapped(router.at('routing_strategy'), `models.*.routing.strategy: ${strategy}`, why)
+  return strategy
 }
 
 type ListPlace = { path: string; strategy: string }
@@ -121,12 +119,12 @@ function limitsOfAll(draft: Draft, id: string, limits: readonly (Limits | undefi
     const given = limits.filter((one): one is Limits => one?.[name as keyof typeof names] !== undefined)
     if (given.length === 0) continue
     const isAll = given.length === limits.length
-    const place = (one: Limits) => `${one.path}.${name === 'concurrent' ? 'max_parallel_requests' : name}`
+    const why = given.length === 1 ? undefined : 'the sum of its deployments limits the model'
     if (isAll) rate_limits[to] = given.reduce((sum, one) => sum + Math.round(one[name as keyof typeof names] ?? 0), 0)
-    for (const one of given) {
-      if (!isAll) draft.dropped(place(one), `other deployments of ${id} have no such limit, so the model has none`)
-      else if (given.length === 1) draft.mapped(place(one), `models.${id}.rate_limits.${to}`)
-      else draft.changed(place(one), `models.${id}.rate_limits.${to}`, 'the sum of its deployments limits the model')
+    for (const { path } of given) {
+      const place = `${path}.${name === 'concurrent' ? 'max_parallel_requests' : name}`
+      if (isAll) draft.mapped(place, `models.${id}.rate_limits.${to}`, why)
+      else draft.dropped(place, `other deployments of ${id} have no such limit, so the model has none`)
     }
   }
   return Object.keys(rate_limits).length === 0 ? {} : { rate_limits }
@@ -188,7 +186,7 @@ function readDeployment(draft: Draft, entry: Members, before: (id: string) => Tr
   }
   for (const group of info.list('access_groups')) {
     draft.groups.set(group, (draft.groups.get(group) ?? new Set()).add(id))
-    draft.changed(
+    draft.mapped(
       info.at('access_groups'),
       `models of tokens with the group ${group}`,
       'keys of a database name its models where one command imports both',
@@ -247,9 +245,8 @@ function readWildcard(
 ): undefined {
   const tree = draft.providers.get(provider)
   if (tree) tree.discover = true
-  const to = `providers.${provider}.discover`
-  if (name === `${provider}/*`) draft.mapped(entry.path, to)
-  else draft.changed(entry.path, to, `its models are called ${provider}/<model>`)
+  const why = name === `${provider}/*` ? undefined : `its models are called ${provider}/<model>`
+  draft.mapped(entry.path, `providers.${provider}.discover`, why)
 }
 
 function readCallSettings(draft: Draft, settings: Members, router: Members): void {
@@ -260,7 +257,7 @@ function readCallSettings(draft: Draft, settings: Members, router: Members): voi
   }
   const retries = settings.number('num_retries') ?? router.number('num_retries')
   if (retries !== undefined) {
-    draft.changed(
+    draft.mapped(
       'litellm_settings.num_retries',
       'models.*.routing.tries',
       'a try goes to another target where there is one',

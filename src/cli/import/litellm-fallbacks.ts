@@ -27,13 +27,8 @@ export function readFallbacks(draft: Draft, members: Members): undefined {
   if (others.length === 0) return
   for (const id of draft.models.keys()) {
     const rest = others.filter((other) => other !== id)
-    addFallback(draft, {
-      id,
-      reason: 'unavailable',
-      others: rest,
-      path: members.at('default_fallbacks'),
-      isDefault: true,
-    })
+    const path = members.at('default_fallbacks')
+    addFallback(draft, { id, reason: 'unavailable', others: rest, path, isDefault: true })
   }
 }
 
@@ -51,9 +46,8 @@ function addFallback(draft: Draft, { id, reason, others, path, isDefault = false
     return
   }
   tree.fallbacks = { ...fallbacks, [reason]: firstOf(draft, known, 20, path) }
-  const to = `models.${id}.fallbacks.${reason}`
-  if (known.length === list.length) draft.mapped(path, to)
-  else draft.changed(path, to, 'models that are not there are left out')
+  const why = known.length === list.length ? undefined : 'models that are not there are left out'
+  draft.mapped(path, `models.${id}.fallbacks.${reason}`, why)
 }
 
 export function readGroupAliases(draft: Draft, router: Members): void {

@@ -31,7 +31,7 @@ export function readPrices(draft: Draft, { params, info, id, first }: PriceParts
   const isOther = first !== undefined && !isDeepStrictEqual(first, prices)
   for (const [from, to] of places) {
     if (isOther)
-      draft.changed(from, `models.${id}.targets[].prices.${to}`, 'callers pay what the first deployment costs')
+      draft.mapped(from, `models.${id}.targets[].prices.${to}`, 'callers pay what the first deployment costs')
     else draft.mapped(from, `models.${id}.prices.${to}, per million tokens`)
   }
   return isOther ? { target: prices } : { model: prices }

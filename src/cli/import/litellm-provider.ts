@@ -41,7 +41,7 @@ export function litellmProvider(draft: Draft, params: Members): { provider: stri
     )
   }
   if (!isVendor(vendor)) {
-    draft.changed(
+    draft.mapped(
       params.at('model'),
       `providers.${vendor}.base_url`,
       'it is called as an API in the shape of that of OpenAI',

@@ -27,7 +27,7 @@ export function modelId(draft: Draft, name: string, path: string): string | unde
     .replaceAll(/\/+/g, '/')
     .replaceAll(/^[/-]+|[/-]+$/g, '')
   if (!MODEL_ID.test(id) || id.length > 256) return void draft.dropped(path, 'it is no name of a model')
-  draft.changed(path, `models.${id}`, 'a name has no white space and no empty part')
+  draft.mapped(path, `models.${id}`, 'a name has no white space and no empty part')
   return id
 }
 

@@ -185,7 +185,7 @@ function quotaOf(draft: Draft, members: Members, { left, to, perDollar }: QuotaP
     amount: Number((dollars(Math.max(0, members.number(left) ?? 0), perDollar) + (used ?? 0)).toPrecision(12)),
     window: 'total',
   }
-  draft.changed(members.at(left), `${to}.budgets: ${budget.amount} in total`, `${perDollar} of quota are a dollar`)
+  draft.mapped(members.at(left), `${to}.budgets: ${budget.amount} in total`, `${perDollar} of quota are a dollar`)
   return { budget, used }
 }
 
@@ -206,7 +206,7 @@ function readUser(draft: Draft, { row, hasTokens, perDollar }: UserParts): undef
   if (!hasTokens) return draft.dropped(members.path, 'it has no token; people log in to the console by roles')
   for (const known of ['id', 'username', 'group']) members.take(known)
   const to = `project ${name}`
-  draft.changed(members.path, to, 'a user is a project')
+  draft.mapped(members.path, to, 'a user is a project')
   const { budget, used } = quotaOf(draft, members, { left: 'quota', to, perDollar })
   const disabled = !isEnabled(members)
   draft.projects.push({ external_id: `user:${row.id}`, name, settings: { budgets: [budget] }, disabled, used })
@@ -241,7 +241,7 @@ function readToken(draft: Draft, { row, user, groups, perDollar, autoGroups }: T
     draft.listed?.set(external_id, false)
     return draft.dropped(members.path, 'it may call no model')
   }
-  if (isAuto) draft.changed(members.at('group'), `${to}.models`, `the group auto is ${tried.join(', ')}`)
+  if (isAuto) draft.mapped(members.at('group'), `${to}.models`, `the group auto is ${tried.join(', ')}`)
   // Clients send it with this prefix, which is not stored.
   draft.mapped(members.path, `${to}, with its key`)
   for (const known of ['id', 'user_id', 'name']) members.take(known)
@@ -280,7 +280,7 @@ function modelsOf(draft: Draft, members: Members, { tried, groups, to }: ModelPa
   const ofGroup = new Set(tried.flatMap((group) => [...groups.of(group)]))
   const isWhole = ofGroup.size === groups.all.size
   if (!isWhole)
-    draft.changed(
+    draft.mapped(
       members.at('group'),
       `${to}.models`,
       `a group is a list of models; "${tried.join(', ')}" has ${ofGroup.size}`,
@@ -290,8 +290,8 @@ function modelsOf(draft: Draft, members: Members, { tried, groups, to }: ModelPa
   if (!isLimited || (listed.length === 0 && !members.isUnreadable(place)))
     return isWhole ? undefined : firstOf(draft, [...ofGroup], MOST_MODELS, members.at('group'))
   const models = listed.filter((name) => ofGroup.has(name))
-  if (models.length === listed.length) draft.mapped(members.at(place), `${to}.models`)
-  else draft.changed(members.at(place), `${to}.models`, 'models that no channel of its group has are left out')
+  const why = models.length === listed.length ? undefined : 'models that no channel of its group has are left out'
+  draft.mapped(members.at(place), `${to}.models`, why)
   return firstOf(draft, models, MOST_MODELS, members.at(place))
 }
 
@@ -306,5 +306,5 @@ function addressesOf(draft: Draft, members: Members, to: string): string[] | und
     if (ranges.length > 0) draft.mapped(members.at(name), `${to}.allowed_addresses`)
     return ranges
   }
-  return void draft.changed(members.at(name), `${to}, revoked`, 'its addresses cannot be read')
+  return void draft.mapped(members.at(name), `${to}, revoked`, 'its addresses cannot be read')
 }

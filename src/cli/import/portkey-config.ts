@@ -48,7 +48,7 @@ export function readPortkeyConfig(draft: Draft, { tree, path, id, known }: Confi
   draft.models.set(model, { ...modelTree(draft, model, deployments, 'weighted'), ...readCache(draft, root, model) })
   readRetry(draft, root, model)
   const why = 'clients name it as their model, instead of the header x-portkey-config'
-  draft.changed(place, `models.${model}, with ${deployments.length} targets`, why)
+  draft.mapped(place, `models.${model}, with ${deployments.length} targets`, why)
   root.rest(TARGET)
 }
 
@@ -167,10 +167,8 @@ function readCache(draft: Draft, root: Members, model: string): Tree {
   const cache = membersOf(draft, snakeCase(isRecord(given) ? given : { mode: given }), root.at('cache'))
   const mode = cache.text('mode')
   const seconds = cache.number('max_age')
-  const to = `models.${model}.cache`
-  if (mode === 'semantic')
-    draft.changed(cache.at('mode'), to, 'a semantic cache needs a model: cache.semantic.embedding_model')
-  else draft.mapped(cache.path, to)
+  const why = mode === 'semantic' ? 'a semantic cache needs a model: cache.semantic.embedding_model' : undefined
+  draft.mapped(why ? cache.at('mode') : cache.path, `models.${model}.cache`, why)
   cache.rest({})
   return {
     cache: {
@@ -188,7 +186,7 @@ function readRetry(draft: Draft, root: Members, model: string): undefined {
   if (attempts === undefined || !tree) return
   const tries = Math.min(20, Math.max(1, Math.round(attempts) + 1))
   tree.routing = { ...(tree.routing as Tree | undefined), tries }
-  draft.changed(
+  draft.mapped(
     retry.at('attempts'),
     `models.${model}.routing.tries: ${tries}`,
     'a try goes to another target where there is one',

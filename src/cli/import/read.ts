@@ -86,7 +86,7 @@ function convert(draft: Draft, { currency, exchange_rates }: Record<string, unkn
   const converted = (amount: number) => Math.min(MAX_AMOUNT, Number((amount * rate).toPrecision(12)))
   for (const one of budgets) one.amount = converted(one.amount)
   for (const one of spenders) one.used = converted(one.used ?? 0)
-  draft.changed('amounts of budgets and of what was spent', `${rate} ${currency} for each`, 'they are US dollars')
+  draft.mapped('amounts of budgets and of what was spent', `${rate} ${currency} for each`, 'they are US dollars')
 }
 
 type Dump = Exclude<ReturnType<typeof readSource>, { tree: unknown }>

@@ -47,7 +47,7 @@ function tablesIn(text: string, names: readonly string[]): { tables: Tables; oth
     const name = nameAt(cursor)
     const table = known.get(name.toLowerCase())
     if (verb === 'COPY') {
-      const head = listAt(cursor)
+      const head = listAt(cursor, nameAt)
       skipStatement(cursor)
       const copied = copyRows(cursor, head, table === undefined ? undefined : rowsOf(table))
       if (table !== undefined) count += copied
@@ -60,7 +60,7 @@ function tablesIn(text: string, names: readonly string[]): { tables: Tables; oth
       rowsOf(table)
       skipStatement(cursor)
     } else {
-      const head = peek(cursor) === '(' ? listAt(cursor) : (columns.get(table) ?? [])
+      const head = peek(cursor) === '(' ? listAt(cursor, nameAt) : (columns.get(table) ?? [])
       if (head.length === 0) throw faultAt(cursor, `the columns of ${table} are not known`)
       count += insertRows(cursor, head, rowsOf(table))
     }
@@ -96,7 +96,7 @@ function insertRows(cursor: Cursor, head: string[], rows: Row[]): number {
   if (wordAt(cursor).toUpperCase() !== 'VALUES') throw faultAt(cursor, 'VALUES is missing')
   let count = 0
   for (;;) {
-    const values = valuesAt(cursor)
+    const values = listAt(cursor, valueAt)
     if (values.length !== head.length) {
       throw faultAt(cursor, `a row has ${values.length} values for ${head.length} columns`)
     }
@@ -111,18 +111,6 @@ function insertRows(cursor: Cursor, head: string[], rows: Row[]): number {
 
 const rowOf = (head: readonly string[], values: readonly unknown[]): Row =>
   Object.fromEntries(head.map((name, index) => [name, values[index]]))
-
-function valuesAt(cursor: Cursor): unknown[] {
-  expect(cursor, '(')
-  const values: unknown[] = []
-  for (;;) {
-    values.push(valueAt(cursor))
-    if (peek(cursor) === ')') break
-    expect(cursor, ',')
-  }
-  cursor.at++
-  return values
-}
 
 function valueAt(cursor: Cursor): unknown {
   if (peek(cursor) === "'") return stringAt(cursor)
@@ -165,17 +153,17 @@ function stringAt(cursor: Cursor, isEscaped = cursor.hasEscapes): string {
   return out
 }
 
-/** Names in parentheses. */
-function listAt(cursor: Cursor): string[] {
+/** In parentheses, with commas between. */
+function listAt<Item>(cursor: Cursor, itemAt: (cursor: Cursor) => Item): Item[] {
   expect(cursor, '(')
-  const names: string[] = []
+  const items: Item[] = []
   for (;;) {
-    names.push(nameAt(cursor))
+    items.push(itemAt(cursor))
     if (peek(cursor) === ')') break
     expect(cursor, ',')
   }
   cursor.at++
-  return names
+  return items
 }
 
 const NO_COLUMN = /^(PRIMARY|KEY|UNIQUE|CONSTRAINT|INDEX|FOREIGN|CHECK|FULLTEXT|SPATIAL)$/i

@@ -28,24 +28,14 @@ export function accountsOf(draft: Draft): Accounts {
     const project_id = stableId('proj', origin, project.external_id)
     ids.set(project.external_id, project_id)
     const { disabled, used, resets_at } = project
-    accounts.projects.push({ project_id, settings, disabled, used, ...(resets_at !== undefined && { resets_at }) })
+    accounts.projects.push({ project_id, settings, disabled, used, resets_at })
   }
   for (const token of tokens) {
     const project_id = token.project === undefined ? null : ids.get(token.project)
     if (project_id === undefined) continue
     const { external_id, hash, settings, disabled, used, resets_at } = token
-    const token_id = idOf(external_id)
-    const counted = { used, ...(resets_at !== undefined && { resets_at }) }
-    accounts.tokens.push({
-      token_id,
-      project_id,
-      hash,
-      prefix: 'sk-',
-      mayRotate: source === 'bifrost',
-      settings,
-      disabled,
-      ...counted,
-    })
+    const key = { hash, prefix: 'sk-', mayRotate: source === 'bifrost' }
+    accounts.tokens.push({ token_id: idOf(external_id), project_id, ...key, settings, disabled, used, resets_at })
   }
   return accounts
 }
