@@ -3,10 +3,9 @@ import { foundText, rangeText } from '../kit/diagnose.ts'
 import type { VideoOrder, VideoRequest } from '../spec/video-request.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { checkMedium } from './medium.ts'
-import { missing, refuse, unsupported } from './model-errors.ts'
+import { checkPrompt, missing, refuse, unsupported } from './model-errors.ts'
 import { shapeOf } from './video-size.ts'
 
-const LONGEST_PROMPT = 32_000
 const MOST_IMAGES = 16
 
 /**
@@ -36,22 +35,14 @@ export function applyVideoLimits(model: CatalogueModel, request: VideoRequest): 
 function promptOf(model: CatalogueModel, { prompt = '' }: VideoRequest): string {
   const { prompt_required = true } = model.video
   if (prompt_required && prompt.trim() === '') throw missing(model, 'prompt')
-  checkLength(model, 'prompt', prompt)
+  checkPrompt(model.id, model.video, 'prompt', prompt)
   return prompt
 }
 
 function checkNegativePrompt(model: CatalogueModel, { negative_prompt }: VideoRequest): void {
   if (negative_prompt === undefined) return
   if (model.video.negative_prompt === false && negative_prompt !== '') throw unsupported(model, 'negative_prompt')
-  checkLength(model, 'negative_prompt', negative_prompt)
-}
-
-/** Counts code points, not UTF-16 code units; only texts near the limit are counted. */
-function checkLength({ id, video }: CatalogueModel, param: string, text: string): void {
-  const { prompt_characters: most = LONGEST_PROMPT } = video
-  const length = text.length <= most || text.length > 2 * most ? text.length : [...text].length
-  if (length <= most) return
-  throw refuse('invalid_value', param, `"${param}" may have at most ${most} characters for the model "${id}".`)
+  checkPrompt(model.id, model.video, 'negative_prompt', negative_prompt)
 }
 
 function numberOf({ id, video }: CatalogueModel, { n = 1 }: VideoRequest): number {

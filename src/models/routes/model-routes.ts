@@ -87,13 +87,16 @@ export function modelRoutes({ catalogue, settings }: ModelParts): Route[] {
     shown?.errorSchema
       ? (error, id, request) => (request ? encodeError(error, id, request) : contentgenErrorBody(error))
       : encodeError
+  const common = (shown: Shown | undefined): Omit<Route, 'path' | 'operation' | 'handle'> => ({
+    method: 'GET',
+    ...(shown ? {} : { hidden: true }),
+    ...(shown?.errorSchema ? { errorSchema: shown.errorSchema } : {}),
+    encodeError: encoderFor(shown),
+  })
   const routes = (path: string, shown: Shown | undefined): Route[] => [
     {
-      method: 'GET',
+      ...common(shown),
       path,
-      ...(shown ? {} : { hidden: true }),
-      ...(shown?.errorSchema ? { errorSchema: shown.errorSchema } : {}),
-      encodeError: encoderFor(shown),
       operation: {
         summary: 'List the models available to the token',
         description:
@@ -107,11 +110,8 @@ export function modelRoutes({ catalogue, settings }: ModelParts): Route[] {
       handle: list,
     },
     {
-      method: 'GET',
+      ...common(shown),
       path: `${path}/:model{.+}`,
-      ...(shown ? {} : { hidden: true }),
-      ...(shown?.errorSchema ? { errorSchema: shown.errorSchema } : {}),
-      encodeError: encoderFor(shown),
       operation: {
         summary: 'Retrieve one model',
         description: 'By its full id or by the part after the provider prefix; a slash may be raw or `%2F`.',
