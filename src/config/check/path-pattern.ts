@@ -11,6 +11,14 @@ function matches(steps: readonly string[], path: readonly (string | number)[]): 
   return steps.every((step, index) => step === '*' || step === '**' || step === String(path[index]))
 }
 
+/** The value at a path; undefined: there is none. */
+export const valueAt = (root: unknown, path: readonly (string | number)[]): unknown =>
+  path.reduce<unknown>(
+    (value, step) =>
+      typeof value === 'object' && value !== null && Object.hasOwn(value, step) ? value[step as never] : undefined,
+    root,
+  )
+
 type Placed<Value> = { path: (string | number)[]; value: Value }
 
 /** Each value at a place of this pattern, in the order of the file. Undefined ones, which failed the schema, are left out. */

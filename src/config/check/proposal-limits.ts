@@ -8,7 +8,7 @@ import { KINDS, type KindRow, type ProviderKind } from '../schema/provider-kinds
 import type { FileConfig, ProviderConfig } from '../schema/schema.ts'
 import type { ProposalLimits } from './check.ts'
 import { checkProposedPrograms } from './mcp-checks.ts'
-import { isListed, placesOf } from './path-pattern.ts'
+import { isListed, placesOf, valueAt } from './path-pattern.ts'
 import type { Report } from './problem.ts'
 import { checkProposedPaths } from './proposed-paths.ts'
 import { isSecretPlace } from './secret-places.ts'
@@ -154,8 +154,5 @@ function variablesOf(provider: ProviderConfig | undefined, vendors: KnownProvide
 const keyFilesOf = (provider: ProviderConfig | undefined): string[] =>
   [provider, ...(provider?.keys ?? [])].flatMap((one) => (one?.key_file === undefined ? [] : [`file:${one.key_file}`]))
 
-function membersAt(value: unknown, path: Path, names: string[]): string {
-  let inner = value
-  for (const step of path) inner = isRecord(inner) || Array.isArray(inner) ? (inner as never)[step] : undefined
-  return JSON.stringify(names.map((name) => (isRecord(inner) ? inner[name] : undefined)))
-}
+const membersAt = (value: unknown, path: Path, names: string[]): string =>
+  JSON.stringify(names.map((name) => valueAt(value, [...path, name])))

@@ -1,4 +1,5 @@
 /** The configuration in use as a list of settings: the value of each, masked, and where it comes from. */
+import { valueAt } from '../check/path-pattern.ts'
 import { placeName } from '../check/problem.ts'
 import { isLocation } from '../check/variable-places.ts'
 import type { Config } from '../config.ts'
@@ -115,14 +116,9 @@ function originOf({ path }: Leaf, { yaml, config }: Loaded, parts: LoadParts): O
     }
     if (isSet(parts.environment, variable)) return { from: 'environment', name: variable }
   }
-  if (yaml === undefined || config.file === undefined || !isIn(yaml.value, path)) return { from: 'default' }
+  const isInFile = yaml !== undefined && valueAt(yaml.value, path) !== undefined
+  if (config.file === undefined || !isInFile) return { from: 'default' }
   return { from: 'file', file: config.file, line: yaml.placeOf(path, 'key').line }
 }
 
 const isSet = (environment: Environment, name: string): boolean => (environment[name] ?? '') !== ''
-
-function isIn(value: unknown, [step, ...rest]: readonly (string | number)[]): boolean {
-  if (step === undefined) return true
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return false
-  return isIn((value as Record<string | number, unknown>)[step], rest)
-}

@@ -1,7 +1,7 @@
 /** The text of the configuration file for an editor: what may be a secret is a numbered mask, which a later text may keep. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Scalar } from 'yaml'
-import { isListed } from '../check/path-pattern.ts'
+import { isListed, valueAt } from '../check/path-pattern.ts'
 import { DESTINATIONS } from '../check/proposal-limits.ts'
 import { parseBounded } from '../load/parse-yaml.ts'
 import { readYaml } from '../load/read-yaml.ts'
@@ -101,21 +101,9 @@ function isMoved(
 ): boolean {
   const { length } = section.split('.')
   if (!isListed([section], paths.after.slice(0, length))) return false
-  const [before, after] = [
-    memberAt(destinations.before, paths.before.slice(0, length)),
-    memberAt(destinations.after, paths.after.slice(0, length)),
-  ]
-  return members.some((name) => !isDeepStrictEqual(memberAt(before, [name]), memberAt(after, [name])))
-}
-
-function memberAt(value: unknown, path: Path): unknown {
-  return path.reduce<unknown>(
-    (inner, step) =>
-      typeof inner === 'object' && inner !== null && Object.hasOwn(inner, step)
-        ? (inner as Record<string | number, unknown>)[step]
-        : undefined,
-    value,
-  )
+  const before = valueAt(destinations.before, paths.before.slice(0, length))
+  const after = valueAt(destinations.after, paths.after.slice(0, length))
+  return members.some((name) => !isDeepStrictEqual(valueAt(before, [name]), valueAt(after, [name])))
 }
 
 const placeOf = (path: Path): string => path.map((step) => (typeof step === 'number' ? '*' : step)).join('.')
