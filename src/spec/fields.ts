@@ -24,8 +24,9 @@ export const closed = { additionalProperties: false } as const
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
 export const flag = (...given: Given<{ default?: boolean }>) => optional(Type.Boolean(optionsOf(given)))
-export const requiredText = (...given: Given<TStringOptions>) => Type.String(optionsOf(given))
-export const text = (...given: Given<TStringOptions>) => optional(requiredText(...given))
+/** A text that must be given. */
+export const required = (...given: Given<TStringOptions>) => Type.String(optionsOf(given))
+export const text = (...given: Given<TStringOptions>) => optional(required(...given))
 export const integer = (...given: Given<TNumberOptions>) => optional(Type.Integer(optionsOf(given)))
 export const number = (...given: Given<TNumberOptions>) => optional(Type.Number(optionsOf(given)))
 

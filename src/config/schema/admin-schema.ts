@@ -1,7 +1,7 @@
 /** The section `admin` of `gatehouse.yaml`: the admin API. */
 import Type from 'typebox'
 import { ADMIN_ROLES } from '../../spec/admin.ts'
-import { flag, integer, list, number, oneOf, optional, requiredText, section, text } from '../../spec/fields.ts'
+import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 
 const CONFIG_BY_API = ['off', 'validate', 'apply'] as const
 
@@ -15,15 +15,15 @@ const OidcRole = section(
 
 const OidcConfig = section(
   {
-    issuer: requiredText({ pattern: '^https?://' }, 'Address above /.well-known/openid-configuration.'),
-    client_id: requiredText({ minLength: 1 }, 'How the gateway is registered with the provider.'),
-    client_secret: requiredText({ minLength: 1 }, 'Its secret.'),
+    issuer: required({ pattern: '^https?://' }, 'Address above /.well-known/openid-configuration.'),
+    client_id: required({ minLength: 1 }, 'How the gateway is registered with the provider.'),
+    client_secret: required({ minLength: 1 }, 'Its secret.'),
     scopes: list(
       Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
       { maxItems: 50 },
       'Asked of the provider besides `openid`. Default: profile and email.',
     ),
-    role_claim: requiredText({ minLength: 1 }, 'Such as `groups` or `realm_access.roles`.'),
+    role_claim: required({ minLength: 1 }, 'Such as `groups` or `realm_access.roles`.'),
     roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
       description:
         'The role of each value of the claim. Of several, the highest counts: owner, operator, viewer. Who has none of these is in all projects that are named.',

@@ -1,6 +1,6 @@
 /** Whom the gateway alerts, of what, and when. */
 import Type from 'typebox'
-import { integer, list, number, oneOf, optional, requiredText, section, text } from '../../spec/fields.ts'
+import { integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 
 const secret = (description: string) => text({ minLength: 1 }, `${description} \${NAME} takes it from the environment.`)
 
@@ -22,7 +22,7 @@ export type AlertEvent = (typeof ALERT_EVENTS)[number]
 
 const Webhook = section(
   {
-    url: requiredText({ pattern: '^https?://' }, 'Where events are posted.'),
+    url: required({ pattern: '^https?://' }, 'Where events are posted.'),
     secret: secret('Signs events by Standard Webhooks: whsec_ and 24 to 64 bytes in base64.'),
   },
   'Events as JSON.',
@@ -30,14 +30,14 @@ const Webhook = section(
 
 const Slack = section(
   {
-    url: requiredText({ pattern: '^https?://' }, 'The incoming webhook, a secret.'),
+    url: required({ pattern: '^https?://' }, 'The incoming webhook, a secret.'),
   },
   'Slack, Mattermost, Rocket.Chat or Discord (`/slack`).',
 )
 
 const Email = section(
   {
-    host: requiredText({ minLength: 1 }, 'The SMTP server.'),
+    host: required({ minLength: 1 }, 'The SMTP server.'),
     port: integer({ minimum: 1, maximum: 65_535 }, 'Default 587; 465 with `tls: implicit`.'),
     tls: oneOf(
       ['starttls', 'implicit', 'none'],
@@ -45,7 +45,7 @@ const Email = section(
     ),
     user: text({ minLength: 1 }, 'Who logs in. Default: no authentication.'),
     password: secret('Of the user.'),
-    from: requiredText({ pattern: '@' }, 'Such as `gatehouse@example.com`.'),
+    from: required({ pattern: '@' }, 'Such as `gatehouse@example.com`.'),
     to: Type.Array(Type.String({ pattern: '@' }), { minItems: 1, maxItems: 20, description: 'Who gets the mail.' }),
   },
   'Mail by SMTP.',

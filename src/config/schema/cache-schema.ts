@@ -1,6 +1,6 @@
 /** The response cache, as the operator writes it. */
 import type Type from 'typebox'
-import { integer, number, oneOf, optional, requiredText, section } from '../../spec/fields.ts'
+import { integer, number, oneOf, optional, required, section } from '../../spec/fields.ts'
 
 const SCOPES = ['token', 'project', 'all'] as const
 const CACHED_REQUESTS = ['deterministic', 'all'] as const
@@ -9,7 +9,7 @@ const STORAGES = ['memory', 'database', 'valkey'] as const
 /** Also answers requests whose last message means the same. */
 const SemanticCache = section(
   {
-    embedding_model: requiredText({ minLength: 1 }, 'Full id; callers need the right to it.'),
+    embedding_model: required({ minLength: 1 }, 'Full id; callers need the right to it.'),
     threshold: number({ minimum: 0.5, maximum: 1 }, 'The least cosine similarity. Default 0.95.'),
     timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'Wait for the embedding. Default 500.'),
   },

@@ -1,17 +1,6 @@
 /** Guards: checks of what goes to models and comes from them. */
 import Type from 'typebox'
-import {
-  flag,
-  integer,
-  list,
-  mapping,
-  number,
-  oneOf,
-  optional,
-  requiredText,
-  section,
-  text,
-} from '../../spec/fields.ts'
+import { flag, integer, list, mapping, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 
 const GUARD_KINDS = ['patterns', 'redact', 'limits', 'schema', 'moderation', 'classifier', 'webhook'] as const
 
@@ -71,10 +60,10 @@ const texts = (description: string) =>
 
 const AwsKey = section(
   {
-    access_key_id: requiredText({ minLength: 1 }, 'Its name.'),
-    secret_access_key: requiredText({ minLength: 1 }, 'Signs; it is not sent.'),
+    access_key_id: required({ minLength: 1 }, 'Its name.'),
+    secret_access_key: required({ minLength: 1 }, 'Signs; it is not sent.'),
     session_token: text({ minLength: 1 }, 'Of temporary credentials.'),
-    region: requiredText({ minLength: 1 }, 'Such as eu-central-1.'),
+    region: required({ minLength: 1 }, 'Such as eu-central-1.'),
   },
   'Of the format bedrock, instead of `key`: credentials that sign requests (SigV4).',
 )

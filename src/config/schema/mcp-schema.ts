@@ -1,17 +1,6 @@
 /** The MCP servers behind the gateway, as the operator writes them. */
 import Type from 'typebox'
-import {
-  flag,
-  integer,
-  list,
-  mapping,
-  number,
-  oneOf,
-  optional,
-  requiredText,
-  section,
-  text,
-} from '../../spec/fields.ts'
+import { flag, integer, list, mapping, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import { rateLimits } from './rate-limit-schema.ts'
 
@@ -36,9 +25,9 @@ export function settingsOfName<Settings>(
 
 const McpOAuth = section(
   {
-    token_url: requiredText('Where tokens are granted.'),
-    client_id: requiredText({ minLength: 1 }, 'The gateway at the issuer.'),
-    client_secret: requiredText({ minLength: 1 }, 'Its secret.'),
+    token_url: required('Where tokens are granted.'),
+    client_id: required({ minLength: 1 }, 'The gateway at the issuer.'),
+    client_secret: required({ minLength: 1 }, 'Its secret.'),
     scope: text('Such as `tools.read tools.call`.'),
     resource: text('Of RFC 8707, such as the address of the server.'),
     refresh_token: text({ minLength: 1 }, 'Uses the grant of this token, in place of `client_credentials`.'),
@@ -67,8 +56,8 @@ const McpOAuthUser = section(
 
 const McpOpenApi = section(
   {
-    document: requiredText('Address of its OpenAPI document, in JSON, read each minute.'),
-    base_url: requiredText('Address before the paths, at the origin of the document.'),
+    document: required('Address of its OpenAPI document, in JSON, read each minute.'),
+    base_url: required('Address before the paths, at the origin of the document.'),
     operations: Type.Array(Type.String(), {
       minItems: 1,
       description: 'The `operationId`s that become tools, such as `getOrder` or `search*`.',
@@ -137,11 +126,11 @@ export function sandboxText({ command, sandbox = {} }: McpServerConfig, isPossib
 
 const McpLogin = section(
   {
-    issuer: requiredText(
+    issuer: required(
       { pattern: '^https?://' },
       'Address above /.well-known/openid-configuration; http only on this machine.',
     ),
-    resource: requiredText(
+    resource: required(
       { pattern: '^https?://[^/?#@]+/mcp$' },
       'The address of `/mcp` as clients know it. Tokens must be issued for it.',
     ),
@@ -151,7 +140,7 @@ const McpLogin = section(
       'What `aud` of a token must contain one of, where the provider does not know `resource`.',
     ),
     scopes: list(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), 'What clients ask the provider for.'),
-    claim: requiredText({ minLength: 1 }, 'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.'),
+    claim: required({ minLength: 1 }, 'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.'),
     projects: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
       description:
         'The id of the project of each value of the claim; the first that fits counts. Who has none of these is refused.',

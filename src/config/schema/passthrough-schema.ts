@@ -1,6 +1,6 @@
 /** Paths of a provider that clients may call by name, below `/passthrough/<provider>`. */
 import Type from 'typebox'
-import { integer, list, number, optional, requiredText, section, text } from '../../spec/fields.ts'
+import { integer, list, number, optional, required, section, text } from '../../spec/fields.ts'
 import { Prices } from './price-schema.ts'
 
 export const PASSTHROUGH_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -31,7 +31,7 @@ const perUnit = <Member>(member: () => Member): Record<CountedUnit, Member> =>
   Object.fromEntries(COUNTED_UNITS.map((unit) => [unit, member()])) as Record<CountedUnit, Member>
 
 export const PassthroughPath = section({
-  path: requiredText(
+  path: required(
     { pattern: '^/[^\\s?#%\\\\]{1,500}$' },
     'Below the base URL, decoded: `*` is any part of one segment, `**` any number of segments.',
   ),

@@ -9,14 +9,14 @@ import {
   number,
   oneOf,
   optional,
-  requiredText,
+  required,
   section,
   text,
 } from '../../spec/fields.ts'
 
 const FileSink = section(
   {
-    path: requiredText({ minLength: 1 }, 'The file; relative to data_dir.'),
+    path: required({ minLength: 1 }, 'The file; relative to data_dir.'),
     max_megabytes: number({ exclusiveMinimum: 0, maximum: 100_000 }, 'Of one file. Default 100.'),
     max_files: integer({ minimum: 0, maximum: 10_000 }, 'Complete files to keep beside it. Default 10.'),
     daily: flag('A new file each day (UTC). Default true.'),
@@ -26,7 +26,7 @@ const FileSink = section(
 
 const HttpSink = section(
   {
-    url: requiredText({ pattern: '^https?://' }, 'Where batches are posted. Redirects are not followed.'),
+    url: required({ pattern: '^https?://' }, 'Where batches are posted. Redirects are not followed.'),
     format: oneOf(
       ['ndjson', 'json', 'elasticsearch'],
       "Lines of JSON (ClickHouse, Vector), one array, or Elasticsearch's bulk API. Default ndjson.",
@@ -41,7 +41,7 @@ const identifier = (description: string) =>
 
 const ClickHouseSink = section(
   {
-    url: requiredText(
+    url: required(
       { pattern: '^https?://' },
       'Its HTTP interface, such as https://clickhouse.example.com:8443. Redirects are not followed.',
     ),
@@ -71,8 +71,8 @@ const RequestSink = Type.Object(
 export type RequestSink = Type.Static<typeof RequestSink>
 
 const RedactionPattern = section({
-  name: requiredText({ pattern: '^[a-z][a-z0-9_-]{0,31}$' }, 'What is found becomes [redacted:name].'),
-  pattern: requiredText({ minLength: 1, maxLength: 500 }, 'A regular expression of RE2.'),
+  name: required({ pattern: '^[a-z][a-z0-9_-]{0,31}$' }, 'What is found becomes [redacted:name].'),
+  pattern: required({ minLength: 1, maxLength: 500 }, 'A regular expression of RE2.'),
 })
 export type RedactionPattern = Type.Static<typeof RedactionPattern>
 

@@ -1,12 +1,12 @@
 /** How calls are distributed over the keys of a provider and the targets of a model, as the operator writes it. */
 import Type from 'typebox'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { flag, integer, list, number, oneOf, optional, requiredText, section, text } from '../../spec/fields.ts'
+import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 import { Prices } from './price-schema.ts'
 
 const weight = (description: string) => number({ minimum: 0, maximum: 1_000_000 }, description)
 
-export const KeyFile = requiredText({ minLength: 1 }, 'A file with only the key; read again when it changes.')
+export const KeyFile = required({ minLength: 1 }, 'A file with only the key; read again when it changes.')
 
 const WrittenKey = section({
   key: text({ minLength: 1 }, 'The API key, such as ${NAME} or ${file:path}.'),

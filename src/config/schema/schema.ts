@@ -12,7 +12,7 @@ import {
   number,
   oneOf,
   optional,
-  requiredText,
+  required,
   section,
   text,
 } from '../../spec/fields.ts'
@@ -106,8 +106,8 @@ export const ProviderConfig = section({
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
 export const TargetConfig = section({
-  provider: requiredText('A key of `providers`.'),
-  model: requiredText('The name of the model at the provider.'),
+  provider: required('A key of `providers`.'),
+  model: required('The name of the model at the provider.'),
   ...TargetRouting,
 })
 

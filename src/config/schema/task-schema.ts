@@ -1,6 +1,6 @@
 /** The settings of video and 3D models, and of their tasks. */
 import Type, { type TSchema } from 'typebox'
-import { flag, integer, list, number, oneOf, optional, requiredText, section, text } from '../../spec/fields.ts'
+import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 import { THREE_D_FORMATS } from '../../spec/three-d-request.ts'
 
 const seconds = (description: string, maximum: number) => number({ exclusiveMinimum: 0, maximum }, description)
@@ -107,7 +107,7 @@ export const OutputsConfig = section({
   s3: optional(
     section(
       {
-        bucket: requiredText({ minLength: 1 }, 'Name of the bucket. Required.'),
+        bucket: required({ minLength: 1 }, 'Name of the bucket. Required.'),
         region: text('Region of the bucket. Default us-east-1.'),
         endpoint: text('Address of another S3-compatible service. Default: Amazon S3.'),
         access_key_id: text('Access key. Default: AWS_ACCESS_KEY_ID.'),

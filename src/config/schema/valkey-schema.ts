@@ -1,10 +1,10 @@
 /** The section `valkey` of `gatehouse.yaml`: a Valkey or Redis server that gateways share. */
 import type Type from 'typebox'
-import { integer, requiredText, section, text } from '../../spec/fields.ts'
+import { integer, required, section, text } from '../../spec/fields.ts'
 
 export const ValkeyConfig = section(
   {
-    url: requiredText('redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS.'),
+    url: required('redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS.'),
     prefix: text(
       { pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
       'Of every key; gateways with the same one share. Default gatehouse.',
