@@ -10,6 +10,7 @@ import { toNano } from '../spec/price.ts'
 import { type LedgerEntry, NO_CALL } from '../store/ledger/ledger-entry.ts'
 import type { Store } from '../store/store.ts'
 import type { StoredProject, StoredToken } from '../store/tokens/account-store.ts'
+import { accountEvent } from './account-event.ts'
 import { differing } from './declare-token.ts'
 import { type AccountSettings, readSettings } from './settings.ts'
 
@@ -89,26 +90,25 @@ async function revokeOthers(stored: StoredToken[], { origin, tokens }: Known, pa
     return [{ kind: 'token', name: `${gone.length} of ${origin}`, outcome: 'kept', why }]
   }
   const adopted: Adopted[] = []
-  for (const { token_id, name, disabled, project_id } of gone) {
-    if (disabled) continue
-    await parts.store.tokens.update(token_id, { disabled: true }, (before, after) => ({
-      ...auditOf(parts, 'token.update', token_id, project_id),
-      before: shown(before),
-      after: shown(after),
-    }))
-    adopted.push({ kind: 'token', name, outcome: 'changed', why: 'revoked: the source has it no more, or refuses it' })
+  for (const token of gone) {
+    if (token.disabled) continue
+    await changeToken(token, { disabled: true }, parts)
+    const why = 'revoked: the source has it no more, or refuses it'
+    adopted.push({ kind: 'token', name: token.name, outcome: 'changed', why })
   }
   return adopted
 }
 
-const auditOf = ({ by, now_ms }: AdoptParts, action: string, id: string, project_id: string | null) => ({
-  ...by,
-  at_ms: now_ms,
-  action,
-  object_type: action.split('.')[0] ?? '',
-  object_id: id,
-  project_id,
-})
+const changeToken = (
+  { token_id, project_id }: Pick<AdoptedToken, 'token_id' | 'project_id'>,
+  fields: Partial<StoredToken>,
+  parts: AdoptParts,
+) =>
+  parts.store.tokens.update(token_id, fields, (before, after) => ({
+    ...accountEvent({ ...parts, action: 'token.update' }, token_id, project_id),
+    before: shown(before),
+    after: shown(after),
+  }))
 
 /** A setting that the source has no longer is unset here. */
 const settingsOf = ({ settings }: Pick<AdoptedProject, 'settings'>) => ({
@@ -138,38 +138,26 @@ async function adoptProject(given: AdoptedProject, parts: AdoptParts): Promise<A
   const adopted = { kind: 'project', name } as const
   const present = await projects.find(project_id)
   if (present?.deleted_at) return { ...adopted, outcome: 'kept', why: 'it was deleted here' }
-  let outcome: Outcome = 'same'
-  if (present) {
-    const fields = changesOf(present, settings, disabled)
-    if (Object.keys(fields).length > 0) {
-      await projects.update(project_id, fields, (before, after) => ({
-        ...auditOf(parts, 'project.update', project_id, project_id),
-        before,
-        after,
-      }))
-      outcome = 'changed'
-    }
-  } else {
-    const fresh = {
-      ...settings,
-      project_id,
-      disabled,
-      log_contents: null,
-      created_at: secondsOf(parts),
-      deleted_at: null,
-    }
-    const audit = { ...auditOf(parts, 'project.create', project_id, project_id) }
+  const fields = present ? changesOf(present, settings, disabled) : {}
+  const isChanged = Object.keys(fields).length > 0
+  if (isChanged) {
+    const audit = accountEvent({ ...parts, action: 'project.update' }, project_id, project_id)
+    await projects.update(project_id, fields, (before, after) => ({ ...audit, before, after }))
+  }
+  if (!present) {
+    const dates = { created_at: secondsOf(parts), deleted_at: null }
+    const fresh = { ...settings, project_id, disabled, log_contents: null, ...dates }
+    const audit = accountEvent({ ...parts, action: 'project.create' }, project_id, project_id)
     const names = [name, `${name} (imported)`, `${name} (${project_id})`].map((one) => one.slice(0, 100))
     for (const one of names) {
       if (await projects.add({ ...fresh, name: one } as StoredProject, { ...audit, after: { project_id, name: one } }))
         break
     }
-    outcome = 'added'
   }
   await recordUsed({ ...given, id: project_id, token_id: '', labels: present?.labels }, parts, (change) =>
     projects.update(project_id, ({ labels }) => ({ labels: change(labels) })),
   )
-  return { ...adopted, outcome }
+  return { ...adopted, outcome: present ? (isChanged ? 'changed' : 'same') : 'added' }
 }
 
 async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopted> {
@@ -194,30 +182,25 @@ async function adoptToken(given: AdoptedToken, parts: AdoptParts): Promise<Adopt
     if (isRotated) why = 'with its new key'
     const fields = changesOf(present, { ...settings, project_id, ...key }, disabled)
     if (Object.keys(fields).length > 0) {
-      await tokens.update(token_id, fields, (before, after) => ({
-        ...auditOf(parts, 'token.update', token_id, project_id),
-        before: shown(before),
-        after: shown(after),
-      }))
+      await changeToken(given, fields, parts)
       outcome = 'changed'
     }
   } else {
     const other = await tokens.findByHash(hash)
     if (other) return { ...adopted, outcome: 'kept', why: `the token ${other.token_id} has this key` }
+    const key = { hash, prefix, previous_hash: null, previous_expires_at: null }
+    const dates = { created_at: secondsOf(parts), last_used_at: null }
     const token: StoredToken = {
       ...(settings as AccountSettings),
       name,
       token_id,
       project_id,
-      hash,
-      prefix,
-      previous_hash: null,
-      previous_expires_at: null,
+      ...key,
       disabled,
-      created_at: secondsOf(parts),
-      last_used_at: null,
+      ...dates,
     }
-    await tokens.add(token, { ...auditOf(parts, 'token.create', token_id, project_id), after: shown(token) })
+    const event = accountEvent({ ...parts, action: 'token.create' }, token_id, project_id)
+    await tokens.add(token, { ...event, after: shown(token) })
     outcome = 'added'
   }
   await recordUsed({ ...given, id: token_id, labels: present?.labels }, parts, (change) =>

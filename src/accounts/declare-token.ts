@@ -17,7 +17,7 @@ type DeclareParts = {
   add(token: StoredToken, by: AuditOrigin): Promise<void>
   change(
     token_id: string,
-    change: { fields: (present: StoredToken) => Partial<StoredToken>; action: string; by: AuditOrigin },
+    change: { fields: (present: StoredToken) => Partial<StoredToken>; action: 'token.update'; by: AuditOrigin },
   ): Promise<unknown>
   now(): number
 }

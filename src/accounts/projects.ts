@@ -6,6 +6,7 @@ import { invalidValue } from '../spec/error.ts'
 import type { LogContents, Project } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
 import type { AccountPageOptions, ProjectStore, StoredProject } from '../store/tokens/account-store.ts'
+import { accountEvent } from './account-event.ts'
 import { noProjectFits } from './choose.ts'
 import { assertNotDeclared, differing } from './declare-token.ts'
 import { NOTHING_SET } from './issue.ts'
@@ -63,28 +64,19 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
 
   const noneFits = async (reference: string) => noProjectFits(await store.list(), reference)
 
-  const draft = (
-    by: AuditOrigin,
-    action: string,
-    { project_id }: Project,
-    states: { before?: unknown; after?: unknown },
-  ) => ({
-    ...by,
-    at_ms: clock.now(),
-    action,
-    object_type: 'project',
-    object_id: project_id,
-    project_id,
-    ...states,
-  })
+  type Action = `project.${string}`
+  type Changing = { fields: Parameters<ProjectStore['update']>[1]; action: Action; by: AuditOrigin | undefined }
 
-  type Changing = { fields: Parameters<ProjectStore['update']>[1]; action: string; by: AuditOrigin | undefined }
+  const eventOf = (by: AuditOrigin, action: Action, { project_id }: Project) =>
+    accountEvent({ by, action, now_ms: clock.now() }, project_id, project_id)
 
   async function change(which: string, { fields, action, by = BY_GATEWAY }: Changing): Promise<Project> {
     const { project_id } = await choose(which)
-    const changed = await store.update(project_id, fields, (before, after) =>
-      draft(by, action, after, { before, after }),
-    )
+    const changed = await store.update(project_id, fields, (before, after) => ({
+      ...eventOf(by, action, after),
+      before,
+      after,
+    }))
     if (changed === 'name_taken') throw nameTaken()
     if (changed === 'missing') throw invalidValue('project', await noneFits(which))
     onChange()
@@ -92,7 +84,7 @@ export function createProjects({ store, clock, onChange = () => {} }: ProjectsPa
   }
 
   async function add(project: StoredProject, by: AuditOrigin): Promise<boolean> {
-    const isAdded = await store.add(project, draft(by, 'project.create', project, { after: shown(project) }))
+    const isAdded = await store.add(project, { ...eventOf(by, 'project.create', project), after: shown(project) })
     if (isAdded) onChange()
     return isAdded
   }

@@ -7,6 +7,7 @@ import { GatewayError, invalidValue } from '../spec/error.ts'
 import type { Caller, Token } from '../spec/token.ts'
 import type { StorePage } from '../store/page.ts'
 import type { StoredToken, TokenPageOptions, TokenStore } from '../store/tokens/account-store.ts'
+import { accountEvent } from './account-event.ts'
 import { chooseToken, noToken, revoked, type TokenReference } from './choose.ts'
 import { assertNotDeclared, type DeclareToken, declareToken } from './declare-token.ts'
 import { createFirstToken } from './first-token.ts'
@@ -147,17 +148,13 @@ export function createTokens(parts: TokensParts): Tokens {
   const choose = async (which: string): Promise<StoredToken> =>
     (await store.find(which.trim())) ?? chooseToken(await store.list(), which)
 
-  const draft = (by: AuditOrigin, action: string, states: { before?: Token; after: Token }) => ({
-    ...by,
-    at_ms: clock.now(),
-    action,
-    object_type: 'token',
-    object_id: states.after.token_id,
-    project_id: states.after.project_id,
+  type Action = `token.${string}`
+  type Changing = { fields: Parameters<TokenStore['update']>[1]; action: Action; by: AuditOrigin | undefined }
+
+  const draft = (by: AuditOrigin, action: Action, states: { before?: Token; after: Token }) => ({
+    ...accountEvent({ by, action, now_ms: clock.now() }, states.after.token_id, states.after.project_id),
     ...states,
   })
-
-  type Changing = { fields: Parameters<TokenStore['update']>[1]; action: string; by: AuditOrigin | undefined }
 
   async function change(which: TokenReference, { fields, action, by = BY_GATEWAY }: Changing): Promise<StoredToken> {
     const { token_id } = typeof which === 'string' ? await choose(which) : which
