@@ -1,6 +1,6 @@
 /** The providers of a configuration, created without a gateway. */
 import { mcpWarnings } from '../config/check/mcp-checks.ts'
-import { ConfigError } from '../config/check/problem.ts'
+import { ConfigError, unplaced } from '../config/check/problem.ts'
 import type { Config } from '../config/config.ts'
 import type { Environment } from '../config/load/environment.ts'
 import { systemClock } from '../kit/clock.ts'
@@ -46,5 +46,5 @@ export function assertProviders(config: Config, environment: Environment): void 
   const { problems } = checkProviders(config, environment, providerFactory(config, environment))
   if (problems.length === 0) return
   const { file = '' } = config
-  throw new ConfigError(problems.map((message) => ({ file, line: undefined, column: undefined, path: '', message })))
+  throw new ConfigError(problems.map((message) => unplaced(file, message)))
 }

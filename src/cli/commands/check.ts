@@ -1,6 +1,6 @@
 /** `gatehouse check`: validates the configuration and reports its problems; starts nothing. */
 import { relative } from 'node:path'
-import { ConfigError, type ConfigProblem, problemText } from '../../config/check/problem.ts'
+import { ConfigError, type ConfigProblem, problemText, unplaced } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
 import { ENVIRONMENT_VARIABLES } from '../../config/load/environment.ts'
 import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
@@ -50,7 +50,8 @@ async function checkConfig(given: Arguments, terminal: Terminal, clock: Clock): 
     const create = providerFactory(config, environment)
     const { warnings, problems } = checkProviders(config, environment, create)
     warnings.push(...mistyped(Object.keys(environment)))
-    if (problems.length > 0) throw new ConfigError(problems.map((message) => problemOf(config, cwd, message)))
+    if (problems.length > 0)
+      throw new ConfigError(problems.map((message) => unplaced(shownPath(config.file ?? '', cwd), message)))
     const online = given.has('online') ? await askProviders({ config, environment, create, clock }) : undefined
     if (asJson) {
       const found = online === undefined ? {} : { online }
@@ -78,14 +79,6 @@ function mistyped(names: string[]): string[] {
     return meant === undefined ? [] : [`${name} has no effect; did you mean ${meant}?`]
   })
 }
-
-const problemOf = ({ file = '' }: Config, cwd: string, message: string): ConfigProblem => ({
-  file: shownPath(file, cwd),
-  line: undefined,
-  column: undefined,
-  path: '',
-  message,
-})
 
 function summary({ file, providers, models }: Config, cwd: string): string {
   if (file === undefined) return 'There is no configuration file; all settings have their defaults.'

@@ -24,6 +24,15 @@ export type ConfigProblem = {
   message: string
 }
 
+/** Of a file as a whole, or of what is in none. */
+export const unplaced = (file: string, message: string, path = ''): ConfigProblem => ({
+  file,
+  line: undefined,
+  column: undefined,
+  path,
+  message,
+})
+
 export class ConfigError extends Error {
   readonly problems: ConfigProblem[]
   constructor(problems: ConfigProblem[]) {

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { LOG_LEVELS, type LogLevel } from '../../kit/log.ts'
 import { SEALING_KEY_FORMAT, sealingKey } from '../../kit/sealed-text.ts'
-import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT } from '../check/problem.ts'
+import { COMMAND_LINE, ConfigError, type ConfigProblem, ENVIRONMENT, unplaced } from '../check/problem.ts'
 
 export type Environment = Record<string, string | undefined>
 
@@ -95,7 +95,7 @@ export function inspectEnvironment({ environment, flags = {}, cwd }: Environment
 } {
   const problems: ConfigProblem[] = []
   const report = (given: Given, message: string) => {
-    problems.push({ file: given.from, line: undefined, column: undefined, path: given.name, message })
+    problems.push(unplaced(given.from, message, given.name))
     return undefined
   }
   const given = (variable: Variable, flag?: keyof Flags): Given | undefined => {

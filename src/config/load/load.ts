@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { memberOf } from '../../kit/json.ts'
 import { checkFile, type ProposalLimits } from '../check/check.ts'
 import { contentsKeyProblem } from '../check/contents-checks.ts'
-import { ConfigError, type ConfigProblem, ENVIRONMENT } from '../check/problem.ts'
+import { ConfigError, type ConfigProblem, ENVIRONMENT, unplaced } from '../check/problem.ts'
 import { sandboxProblems } from '../check/sandbox-paths.ts'
 import { type ConfigOrigin, type SecretFile, secretFileProblem } from '../check/secret-places.ts'
 import type { KnownProviders } from '../check/value-checks.ts'
@@ -106,10 +106,7 @@ export function loadWithSources(parts: LoadParts): Loaded {
   })
   if (problems.length + inFile.length > 0) throw new ConfigError([...problems, ...inFile])
   const message = contentsKeyProblem(file, settings.contents_key)
-  if (message !== undefined) {
-    const nowhere = { line: undefined, column: undefined }
-    throw new ConfigError([{ file: ENVIRONMENT, ...nowhere, path: 'GATEHOUSE_CONTENTS_KEY', message }])
-  }
+  if (message !== undefined) throw new ConfigError([unplaced(ENVIRONMENT, message, 'GATEHOUSE_CONTENTS_KEY')])
   const secrets = secret_files.map((named) => resolve(dirname(path), named.file))
   const config = settled({ settings, path, file, cwd, secrets })
   const opened = sandboxProblems(config, environment, yaml)
@@ -242,13 +239,7 @@ function attempt({ name, problems, read }: { name: string; problems: ConfigProbl
   }
 }
 
-const unreadable = (file: string, why: string): ConfigProblem => ({
-  file,
-  line: undefined,
-  column: undefined,
-  path: '',
-  message: `cannot be read: ${why}`,
-})
+const unreadable = (file: string, why: string): ConfigProblem => unplaced(file, `cannot be read: ${why}`)
 
 export function readTextFile(path: string): string | undefined {
   try {
