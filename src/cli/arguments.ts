@@ -33,7 +33,9 @@ export type Arguments = {
   has(flag: string): boolean
 }
 
-type ArgumentParts = {
+type Help = { help: string; terminal: Pick<Terminal, 'out'> }
+
+type CommandParts = Help & {
   /** The command as typed: `token create`. */
   command: string
   args: string[]
@@ -44,14 +46,9 @@ type ArgumentParts = {
   isOpen?: boolean
 }
 
-/** Throws UsageError. With `--help`, the other arguments are not checked. */
-export function readArguments({
-  command,
-  args,
-  flags,
-  positionals: expected = [],
-  isOpen = false,
-}: ArgumentParts): Arguments {
+/** Throws UsageError. Undefined: the help was asked for, and is printed; the other arguments are not checked. */
+export function readCommand({ help, terminal, command, args, flags, ...more }: CommandParts): Arguments | undefined {
+  const { positionals: expected = [], isOpen = false } = more
   const table: FlagTable = { ...flags, help: 'switch', json: 'switch' }
   const options = Object.fromEntries(
     Object.entries(table).map(([name, kind]) => [
@@ -63,16 +60,19 @@ export function readArguments({
     ]),
   )
   const { tokens } = parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true })
+  if (tokens.some((token) => token.kind === 'option' && token.name === 'help')) {
+    terminal.out(help)
+    return undefined
+  }
   const texts = new Map<string, string[]>()
   const switches = new Set<string>()
   const positionals: string[] = []
   const fail = (message: string): never => {
     throw new UsageError(command, message)
   }
-  const isHelp = tokens.some((token) => token.kind === 'option' && token.name === 'help')
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value)
-    if (token.kind !== 'option' || isHelp) continue
+    if (token.kind !== 'option') continue
     const kind = Object.hasOwn(table, token.name) ? table[token.name] : undefined
     if (kind === undefined) fail(unknownFlag(token.rawName, Object.keys(table)))
     else if (kind === 'switch' && token.value !== undefined) fail(`${token.rawName} takes no value`)
@@ -81,28 +81,16 @@ export function readArguments({
       fail(`${token.rawName} needs a value, as in ${token.rawName} <value>`)
     } else texts.set(token.name, [...(texts.get(token.name) ?? []), token.value])
   }
-  if (!isHelp) {
-    const surplus = positionals[expected.length]
-    if (surplus !== undefined && !isOpen) fail(`does not take ${JSON.stringify(surplus)}`)
-    const missing = expected[positionals.length]
-    if (missing !== undefined) fail(`needs ${missing}`)
-  }
+  const surplus = positionals[expected.length]
+  if (surplus !== undefined && !isOpen) fail(`does not take ${JSON.stringify(surplus)}`)
+  const missing = expected[positionals.length]
+  if (missing !== undefined) fail(`needs ${missing}`)
   return {
     positionals,
     text: (flag) => texts.get(flag)?.at(-1),
     texts: (flag) => texts.get(flag) ?? [],
-    has: (flag) => (flag === 'help' ? isHelp : switches.has(flag)),
+    has: (flag) => switches.has(flag),
   }
-}
-
-type Help = { help: string; terminal: Pick<Terminal, 'out'> }
-
-/** The arguments of a command; undefined: its help was asked for, and is printed. */
-export function readCommand({ help, terminal, ...parts }: ArgumentParts & Help): Arguments | undefined {
-  const given = readArguments(parts)
-  if (!given.has('help')) return given
-  terminal.out(help)
-  return undefined
 }
 
 /** The action of a command that its first argument names; undefined: the help was asked for, and is printed. */
