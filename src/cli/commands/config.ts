@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ConfigError, type ConfigProblem, problemText } from '../../config/check/problem.ts'
 import type { Setting, SettingChange } from '../../config/edit/effective.ts'
-import { createConfigSource, type Proposal } from '../../config/edit/source.ts'
+import { type ConfigSource, createConfigSource, type Proposal } from '../../config/edit/source.ts'
 import { assertProviders } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
@@ -67,15 +67,19 @@ export const run = actionsOf('config', HELP, {
   apply: onFile(apply),
 })
 
-function sourceOfFile(given: Arguments, { environment, cwd }: Terminal): Source {
-  const file = given.text('config')
-  const source = createConfigSource({
+export function fileSource(given: Arguments, { environment, cwd }: Terminal): ConfigSource {
+  const config = given.text('config')
+  return createConfigSource({
     environment,
     cwd,
-    ...(file === undefined ? {} : { flags: { config: file } }),
+    ...(config !== undefined && { flags: { config } }),
     vendors: knownVendors(environment),
     check: (config) => assertProviders(config, environment),
   })
+}
+
+function sourceOfFile(given: Arguments, terminal: Terminal): Source {
+  const source = fileSource(given, terminal)
   return {
     show: () => source.show(),
     diff: source.diff,

@@ -64,18 +64,12 @@ async function* requestsOf(work: StoreWork, user: EndUser) {
 }
 
 async function exportData(work: StoreWork): Promise<number> {
-  const { store, terminal, by } = work
+  const { store, terminal } = work
   const user = await readUser(work, 'export')
   const { environment, cwd } = terminal
   const keys = contentsKeys(readEnvironment({ environment, cwd }))
-  // Recorded before anything is read.
-  await createAudit({ store: store.audit, clock: systemClock }).record({
-    ...by,
-    action: 'end_user.export',
-    object_type: 'end_user',
-    object_id: nameOf(user.end_user),
-    project_id: user.project_id ?? null,
-  })
+  // Before anything is read.
+  await record(work, user, { action: 'end_user.export' })
   for await (const rows of requestsOf(work, user)) {
     for (const view of await viewRequests(store.requestLog, rows)) {
       const row = { row_id: Number(view.id), request_id: view.request_id }
@@ -86,40 +80,38 @@ async function exportData(work: StoreWork): Promise<number> {
   return 0
 }
 
-async function erase(work: StoreWork): Promise<number> {
-  const { given, store, terminal, by } = work
+const record = ({ store, by }: StoreWork, user: EndUser, done: { action: string; after?: object }) =>
+  createAudit({ store: store.audit, clock: systemClock }).record({
+    ...by,
+    ...done,
+    object_type: 'end_user',
+    object_id: nameOf(user.end_user),
+    project_id: user.project_id ?? null,
+  })
+
+async function erase(work: StoreWork) {
+  const { given, store } = work
   const user = await readUser(work, 'erase')
   const { unfinished_tasks, ledger_entries, ...found } = await store.endUsers.count(user)
   const sinks = sinksOf(work)
-  const asJson = given.has('json')
   if (!given.has('yes')) {
-    if (asJson) terminal.out(json({ erased: false, ...found, unfinished_tasks, ledger_entries, ...sinks }))
-    else {
-      terminal.out(`Found ${textOf(found)} of this end user. Nothing is erased without --yes.\n`)
-      terminal.out(restText({ unfinished_tasks, ledger_entries, sinks }))
+    const head = `Found ${textOf(found)} of this end user. Nothing is erased without --yes.\n`
+    return {
+      data: { erased: false, ...found, unfinished_tasks, ledger_entries, ...sinks },
+      text: () => head + restText({ unfinished_tasks, ledger_entries, sinks }),
     }
-    return 0
   }
   const erased = await eraseAll(work, user)
   const pseudonym = given.has('pseudonymise') ? `erased_${randomAlphanumerics(16)}` : undefined
   const now_ms = systemClock.now()
   const renamed = pseudonym === undefined ? 0 : await store.endUsers.pseudonymise(user, { pseudonym, now_ms })
-  await createAudit({ store: store.audit, clock: systemClock }).record({
-    ...by,
-    action: 'end_user.erase',
-    object_type: 'end_user',
-    object_id: nameOf(user.end_user),
-    project_id: user.project_id ?? null,
-    after: { ...erased, pseudonymised: renamed },
-  })
+  await record(work, user, { action: 'end_user.erase', after: { ...erased, pseudonymised: renamed } })
   const rest = { unfinished_tasks, ledger_entries: pseudonym === undefined ? ledger_entries : 0 }
-  if (asJson) terminal.out(json({ erased: true, ...erased, pseudonymised: renamed, pseudonym, ...rest, ...sinks }))
-  else {
-    terminal.out(`Erased ${textOf(erased)}.\n`)
-    if (pseudonym !== undefined) terminal.out(`${count(renamed, 'ledger entry')} now name ${pseudonym}.\n`)
-    terminal.out(restText({ ...rest, sinks }))
+  const named = pseudonym === undefined ? '' : `${count(renamed, 'ledger entry')} now name ${pseudonym}.\n`
+  return {
+    data: { erased: true, ...erased, pseudonymised: renamed, pseudonym, ...rest, ...sinks },
+    text: () => `Erased ${textOf(erased)}.\n${named}${restText({ ...rest, sinks })}`,
   }
-  return 0
 }
 
 async function eraseAll({ store }: StoreWork, user: EndUser): Promise<EndUserRows> {

@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { surroundings } from '../../admin/routes/diagnostics.ts'
 import { ConfigError } from '../../config/check/problem.ts'
-import { type ConfigSource, createConfigSource } from '../../config/edit/source.ts'
-import { knownVendors } from '../../gateway/known-vendors.ts'
+import type { ConfigSource } from '../../config/edit/source.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { openStore } from '../../store/open-store.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
@@ -12,6 +11,7 @@ import { type Arguments, STORE_FLAGS, STORE_FLAGS_HELP } from '../arguments.ts'
 import { plainCommand } from '../command.ts'
 import { locateStore } from '../store-location.ts'
 import type { Terminal } from '../terminal.ts'
+import { fileSource } from './config.ts'
 import { VERSION } from './version.ts'
 
 const HELP = `Usage: gatehouse diagnostics [options]
@@ -51,19 +51,11 @@ async function diagnose(given: Arguments, terminal: Terminal) {
 }
 
 async function withoutGateway(given: Arguments, terminal: Terminal): Promise<Record<string, unknown>> {
-  const { environment, cwd } = terminal
-  const file = given.text('config')
-  const source = createConfigSource({
-    environment,
-    cwd,
-    ...(file !== undefined && { flags: { config: file } }),
-    vendors: knownVendors(environment),
-  })
   return {
     made_at: unixSeconds(systemClock),
-    ...surroundings({ version: VERSION, environment }),
+    ...surroundings({ version: VERSION, environment: terminal.environment }),
     store: await storeState(given, terminal),
-    configuration: settingsOrProblems(source),
+    configuration: settingsOrProblems(fileSource(given, terminal)),
   }
 }
 

@@ -9,7 +9,7 @@ import { DEFAULT_FILE, loadConfig, readTextFile } from '../../config/load/load.t
 import type { ProviderConfig } from '../../config/schema/schema.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { discoverProviders } from '../../providers/discover.ts'
-import { type Arguments, UsageError } from '../arguments.ts'
+import { type Arguments, configFlags, UsageError } from '../arguments.ts'
 import { plainCommand } from '../command.ts'
 import type { Terminal } from '../terminal.ts'
 import { MODELS_DEV, readModelsDev } from './models-import-data.ts'
@@ -108,8 +108,7 @@ type ConfigFile = {
 
 /** Throws ConfigError: an invalid configuration must be fixed first. */
 export function readConfigFile(given: Arguments, { environment, cwd }: Terminal): ConfigFile {
-  const named = given.text('config')
-  const flags = named === undefined ? {} : { config: named }
+  const flags = configFlags(given)
   const path = resolve(cwd, readEnvironment({ environment, cwd, flags }).config ?? DEFAULT_FILE)
   const vendors = knownVendors(environment)
   let before: string | undefined
