@@ -228,6 +228,13 @@ export function operationId(operation: Json): string {
   throw foreignOperation()
 }
 
+/** By which of several ways it was ordered, as its operation has it. */
+export function wayOf<Way extends string>(operation: Json, ways: readonly Way[]): Way {
+  const way = ways.find((known) => isRecord(operation) && operation.way === known)
+  if (way) return way
+  throw foreignOperation()
+}
+
 /** The `data` of a response. */
 export const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
 

@@ -4,18 +4,19 @@
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
-import { createOrderClient, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, type OrderClient, operationId, wayOf, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
 import { type ListedOrder, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
-import { CANCELED, EXPIRED, foreignOperation } from '../orders/order-messages.ts'
+import { CANCELED, EXPIRED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
-import { assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
+import { assertMostImages, assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
 
 /** The path on which a task is ordered and polled. */
 const PATHS = { text: '/v2/text-to-3d', image: '/v1/image-to-3d', images: '/v1/multi-image-to-3d' } as const
 type Route = keyof typeof PATHS
+const ROUTES = Object.keys(PATHS) as Route[]
 
 /** The largest page of its lists. */
 const PAGE = 50
@@ -59,7 +60,7 @@ export function createMeshy(parts: AdapterParts): Provider {
         return { operation: operationOf(order, client.readId(response.result), call) }
       },
       async status(operation, signal) {
-        const path = withId(PATHS[routeOf(operation)], operationId(operation))
+        const path = withId(PATHS[wayOf(operation, ROUTES)], operationId(operation))
         return client.poll(path, signal, (response) => readTask(response, operation, client))
       },
       orderList: listOf(client, parts.id),
@@ -116,12 +117,7 @@ function writeOrder({ model, request }: ThreeDCall, upstream: string): EncodedOr
   const { image, images = [] } = request
   if (image === undefined && images.length === 0) return writeText(model, request, upstream)
   assertSupportedThreeDFields(request, upstream, ['prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'])
-  if (images.length > MAX_VIEWS) {
-    throw unsupportedValue(
-      'images',
-      `The upstream "${upstream}" accepts at most ${MAX_VIEWS} images, not ${images.length}.`,
-    )
-  }
+  assertMostImages(images, MAX_VIEWS, upstream)
   if (request.prompt !== undefined && request.texture === false) {
     throw unsupportedValue('prompt', `The upstream "${upstream}" uses a prompt beside an image for the texture only.`)
   }
@@ -205,12 +201,6 @@ function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): T
     preview: task.thumbnail_url,
   })
   return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
-}
-
-function routeOf(operation: Json): Route {
-  const way = isRecord(operation) ? operation.way : undefined
-  if (way === 'text' || way === 'image' || way === 'images') return way
-  throw foreignOperation()
 }
 
 /** Rejected content is a 400 like any other; only the message shows it. */

@@ -3,6 +3,7 @@ import { isRecord } from '../../kit/json.ts'
 import type { RemoteFile } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
 import { isHttpUrl } from '../orders/order-client.ts'
+import { unsupportedValue } from '../orders/order-fields.ts'
 import { unsupportedField } from '../orders/order-messages.ts'
 
 type RemoteModel = {
@@ -68,4 +69,9 @@ export function assertSupportedThreeDFields(
     if (supported.includes(field) || order[field] === undefined || order[field] === '') continue
     throw unsupportedField(upstream, field)
   }
+}
+
+export function assertMostImages({ length }: readonly string[], most: number, upstream: string): void {
+  if (length <= most) return
+  throw unsupportedValue('images', `The upstream "${upstream}" accepts at most ${most} images, not ${length}.`)
 }

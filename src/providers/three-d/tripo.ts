@@ -10,7 +10,7 @@ import { CANCELED, CONTENT_REJECTED, EXPIRED } from '../orders/order-messages.ts
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
-import { assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
+import { assertMostImages, assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
 
 /** In this order: front, left, back, right. */
 const VIEWS = 4
@@ -67,12 +67,7 @@ export function createTripo(parts: AdapterParts): Provider {
       return { type: 'text_to_model', prompt, negative_prompt, ...commonOf(model, request) }
     }
     assertSupportedThreeDFields(request, parts.id, ['image', 'images', 'texture', 'pbr', 'target_polycount'])
-    if (images.length > VIEWS) {
-      throw unsupportedValue(
-        'images',
-        `The upstream "${parts.id}" accepts at most ${VIEWS} images, not ${images.length}.`,
-      )
-    }
+    assertMostImages(images, VIEWS, parts.id)
     const [only = image ?? '', second] = images
     if (second === undefined) {
       const file = await fileOf(only, image === undefined ? 'images[0]' : 'image', to)

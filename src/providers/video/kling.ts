@@ -2,9 +2,8 @@
 import { createHmac } from 'node:crypto'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
-import type { Json } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
-import { createOrderClient, dataOf, type OrderClient, operationId, withId } from '../orders/order-client.ts'
+import { createOrderClient, dataOf, type OrderClient, operationId, wayOf, withId } from '../orders/order-client.ts'
 import { classifyByCode, type ErrorClass } from '../orders/order-error.ts'
 import {
   assertSupportedFields,
@@ -15,7 +14,6 @@ import {
   withExtras,
 } from '../orders/order-fields.ts'
 import { secondsOf } from '../orders/order-list.ts'
-import { foreignOperation } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
@@ -70,7 +68,7 @@ export function createKling(parts: AdapterParts): Provider {
         },
       },
       async status(operation, signal) {
-        const path = withId(`/videos/${routeOf(operation)}`, operationId(operation))
+        const path = withId(`/videos/${wayOf(operation, ROUTES)}`, operationId(operation))
         return client.poll(path, signal, (response) => readTask(dataOf(response), client))
       },
     },
@@ -154,12 +152,6 @@ function readTask(task: JsonRecord, client: OrderClient): TaskProgress {
   }
   if (status === 'failed') return client.failure('generation_failed', task.task_status_msg)
   return STATUSES[status] ?? {}
-}
-
-function routeOf(operation: Json): Route {
-  const route = ROUTES.find((known) => isRecord(operation) && operation.way === known)
-  if (route) return route
-  throw foreignOperation()
 }
 
 /** Kling's own codes, which are in every response; 0 is success. The rows from 1200 to 1304 are from memory. */
