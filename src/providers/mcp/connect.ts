@@ -19,7 +19,7 @@ export type ServedClient = {
   log(params: { level: string; data: unknown; logger?: string | undefined }): void
 }
 
-type ConnectParts = {
+export type ServerParts = {
   /** Of a person; undefined: as the server is configured. */
   token?: AccessToken | undefined
   /** Undefined: the connection is of all clients together. */
@@ -27,18 +27,21 @@ type ConnectParts = {
   name: string
   /** Undefined: the built-in server. */
   config: McpServerConfig | undefined
-  limits: UpstreamLimits
-  /** Removes the secrets of the server from its responses. */
-  transport: Transport & { scrub(text: string): string }
   version: string
   clock: Clock
   log: Log
   /** As they are now. */
   programs(): ProgramPlaces
+  /** Its tools, prompts or resources have changed, as far as it says so. */
+  onChanged(): void
+}
+
+type ConnectParts = ServerParts & {
+  limits: UpstreamLimits
+  /** Removes the secrets of the server from its responses. */
+  transport: Transport & { scrub(text: string): string }
   /** Why the program was not started. */
   onRefused?(why: string): void
-  /** Of its tools, prompts or resources. */
-  onChanged(): void
   onUpdated(uri: string): void
   onClosed(): void
 }

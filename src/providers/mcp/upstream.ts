@@ -1,15 +1,11 @@
 /** One MCP server behind the gateway: connects when it is first needed, and passes requests on. */
 import type { Client } from '@modelcontextprotocol/client'
 import type { McpServerConfig } from '../../config/schema/mcp-schema.ts'
-import type { Clock } from '../../kit/clock.ts'
 import { memberOf } from '../../kit/json.ts'
-import type { Log } from '../../kit/log.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { createScrubbingTransport, type Transport } from '../upstream/transport.ts'
-import type { AccessToken } from './access-token.ts'
-import { connectTo, type ServedClient, STREAM_END } from './connect.ts'
+import { connectTo, type ServedClient, type ServerParts, STREAM_END } from './connect.ts'
 import { createOffered, type McpOffer } from './offered.ts'
-import type { ProgramPlaces } from './program-sandbox.ts'
 import { limitsOf } from './upstream-fetch.ts'
 import { createWatchedResources, type WatchedResources } from './watched-resources.ts'
 
@@ -63,19 +59,7 @@ export type McpUpstream = {
   close(): Promise<void>
 }
 
-export type UpstreamParts = {
-  token?: AccessToken | undefined // of the person whose connection it is
-  client?: ServedClient | undefined
-  name: string
-  config: McpServerConfig | undefined
-  transport: Transport
-  version: string
-  clock: Clock
-  log: Log
-  programs(): ProgramPlaces
-  /** What it offers has changed, as far as it says so. */
-  onChanged(): void
-}
+export type UpstreamParts = ServerParts & { transport: Transport }
 
 /** Of the variables of a program, many are none, and stand in its answers: `production`. */
 const SECRET_NAME = /key|token|secret|passw|credential|auth/i

@@ -223,7 +223,8 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
           return translated(server.name, 'upstream_unreachable')(thrown)
         },
       )
-      return { refresh_token, ...withoutUndefined(tokensOf(server.name, answer, tokens)) }
+      const next = tokensOf(server.name, answer, tokens)
+      return { ...next, refresh_token: next.refresh_token ?? refresh_token }
     },
 
     /** Whether the authorization server has revoked them; it may have no endpoint for it. */
@@ -241,9 +242,6 @@ export function createUserOAuth({ clock, log, fetch }: UserOAuthParts) {
 
 const issuerOf = (metadata: OpenId.ServerMetadata): Issuer =>
   Object.fromEntries(KEPT.map((name) => [name, metadata[name]])) as Issuer
-
-const withoutUndefined = (tokens: UserTokens): UserTokens =>
-  Object.fromEntries(Object.entries(tokens).filter(([, value]) => value !== undefined)) as UserTokens
 
 function textsAt(value: unknown, name: string): string[] {
   const found = memberOf(value, name)
