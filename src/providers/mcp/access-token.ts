@@ -4,6 +4,7 @@ import type { Timeouts } from '../../config/schema/schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { memberOf, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
+import { refusedToken } from '../refused-token.ts'
 import type { Transport } from '../upstream/transport.ts'
 
 type OAuth = NonNullable<McpServerConfig['oauth']>
@@ -19,8 +20,6 @@ export type AccessToken = {
 /** A token is renewed this long before it expires, and one without a lifetime after so long. */
 const EARLY_SECONDS = 30
 const DEFAULT_SECONDS = 600
-/** A code of RFC 6749, and no text that could repeat the request. */
-const ERROR_CODE = /^[a-z_]{1,60}$/
 
 export function createAccessToken({ name, oauth, transport, timeouts, clock }: TokenParts): AccessToken {
   let known: { token: string; until: number } | undefined
@@ -56,12 +55,7 @@ export function createAccessToken({ name, oauth, transport, timeouts, clock }: T
       grants_credentials: true,
     })
     const payload = parseJson(await response.excerpt())
-    if (response.status !== 200) {
-      const code = String(memberOf(payload, 'error'))
-      throw unusable(
-        `the token request was refused with ${response.status}${ERROR_CODE.test(code) ? ` (${code})` : ''}`,
-      )
-    }
+    if (response.status !== 200) throw unusable(refusedToken(response.status, payload))
     const token = memberOf(payload, 'access_token')
     if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) throw unusable('the response has no token')
     const seconds = Number(memberOf(payload, 'expires_in')) || DEFAULT_SECONDS

@@ -4,6 +4,7 @@ import type { Timeouts } from '../../../config/schema/schema.ts'
 import type { Clock } from '../../../kit/clock.ts'
 import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
+import { refusedToken } from '../../refused-token.ts'
 import type { Transport } from '../../upstream/transport.ts'
 
 type TokenParts = {
@@ -20,8 +21,6 @@ const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instanc
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 /** The longest lifetime that Google grants. */
 const GRANT_SECONDS = 3600
-/** A code of RFC 6749, and no text that could repeat the request. */
-const ERROR_CODE = /^[a-z_]{1,60}$/
 /** A token is renewed this long before it expires, so that it does not expire in transit. */
 const EARLY_SECONDS = 120
 
@@ -63,8 +62,7 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
   async function readResponse(response: Awaited<ReturnType<Transport['send']>>): Promise<unknown> {
     const payload = parseJson(await response.excerpt())
     if (response.status === 200) return payload
-    const code = isRecord(payload) && ERROR_CODE.test(String(payload.error)) ? ` (${payload.error})` : ''
-    throw unusable(`the token request was refused with ${response.status}${code}`)
+    throw unusable(refusedToken(response.status, payload))
   }
 
   async function accountForm(own: JsonRecord): Promise<Record<string, string>> {
