@@ -603,6 +603,10 @@ const MISTAKES: [string, string][] = [
     '1:38  models.m.targets[0].provider: found "a", which is not a provider; known: sandbox',
   ],
   [
+    'models: { m: { targets: [{ provider: constructor, model: b }] } }\nproviders: {}',
+    '1:38  models.m.targets[0].provider: found "constructor", which is not a provider; known: sandbox',
+  ],
+  [
     'models: { sandbox/x: { limits: { top_p: { minimum: 0.6, maximum: 0.5 } } } }',
     '1:52  models.sandbox/x.limits.top_p.minimum: found 0.6 (number), must not be above `maximum`, which is 0.5',
   ],

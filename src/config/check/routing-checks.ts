@@ -38,7 +38,8 @@ const placeOfKey = (key_file: string | undefined): string => (key_file === undef
 /** A target whose provider has no key for its model could never be called. */
 export function checkTargetKeys(config: FileConfig, report: Report): void {
   for (const { path, value: target } of placesOf<TargetConfig>(config, 'models.*.targets.*')) {
-    const keys = config.providers?.[target.provider]?.keys
+    const { providers = {} } = config
+    const keys = Object.hasOwn(providers, target.provider) ? providers[target.provider]?.keys : undefined
     const isServed =
       !keys || keys.some((key) => !key?.models || key.models.some((one) => matchesGlob(one, target.model)))
     if (isServed) continue
