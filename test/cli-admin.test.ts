@@ -1,8 +1,9 @@
 /** `gatehouse admin`, `audit` and `completion`, and what other commands record in the audit log. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir, userInfo } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { commandLineActor } from '../src/cli/actor.ts'
 import { run as admin } from '../src/cli/commands/admin.ts'
 import { run as audit } from '../src/cli/commands/audit.ts'
 import { run as budget } from '../src/cli/commands/budget.ts'
@@ -61,7 +62,7 @@ describe('the audit log of commands', () => {
       'token.update',
       'token.create',
     ])
-    expect(new Set(rows.map(({ actor }: { actor: string }) => actor))).toEqual(new Set([`cli:${userInfo().username}`]))
+    expect(new Set(rows.map(({ actor }: { actor: string }) => actor))).toEqual(new Set([commandLineActor().actor]))
     expect(rows[7]).toMatchObject({ before: { models: ['*'] }, after: { models: ['sandbox/*'] } })
     for (const secret of [made.secret, rotated.secret, given.secret]) expect(JSON.stringify(rows)).not.toContain(secret)
     expect((await call(audit, 'list', '--action', 'token.rotate', '--limit', '1')).audit).toHaveLength(1)
