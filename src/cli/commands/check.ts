@@ -3,6 +3,7 @@ import { relative } from 'node:path'
 import { ConfigError, type ConfigProblem, problemText, unplaced } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
 import { ENVIRONMENT_VARIABLES } from '../../config/load/environment.ts'
+import { readTextFile } from '../../config/load/load.ts'
 import { configJsonSchemaText } from '../../config/schema/json-schema.ts'
 import { sandboxText } from '../../config/schema/mcp-schema.ts'
 import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
@@ -49,7 +50,8 @@ async function checkConfig(given: Arguments, terminal: Terminal, clock: Clock): 
     const config = configOf(given, terminal)
     const create = providerFactory(config, environment)
     const { warnings, problems } = checkProviders(config, environment, create)
-    warnings.push(...mistyped(Object.keys(environment)))
+    const text = config.file === undefined ? '' : readTextFile(config.file)
+    warnings.push(...mistyped(Object.keys(environment).filter((name) => !text?.includes(name))))
     if (problems.length > 0)
       throw new ConfigError(problems.map((message) => unplaced(shownPath(config.file ?? '', cwd), message)))
     const online = given.has('online') ? await askProviders({ config, environment, create, clock }) : undefined
@@ -71,12 +73,15 @@ async function checkConfig(given: Arguments, terminal: Terminal, clock: Clock): 
   }
 }
 
-/** Of variables without effect. */
+const PREFIX = /^GATEHOUSE_/
+
+/** Of variables without effect. Short names are never far from each other. */
 function mistyped(names: string[]): string[] {
-  const known = Object.keys(ENVIRONMENT_VARIABLES)
+  const known = Object.keys(ENVIRONMENT_VARIABLES).map((name) => name.replace(PREFIX, ''))
   return names.flatMap((name) => {
-    const meant = name.startsWith('GATEHOUSE_') && !known.includes(name) ? nearest(name, known, 2) : undefined
-    return meant === undefined ? [] : [`${name} has no effect; did you mean ${meant}?`]
+    const own = name.replace(PREFIX, '')
+    const meant = own === name || known.includes(own) ? undefined : nearest(own, known, own.length > 5 ? 2 : 1)
+    return meant === undefined ? [] : [`${name} has no effect; did you mean GATEHOUSE_${meant}?`]
   })
 }
 
