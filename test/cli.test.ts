@@ -278,12 +278,25 @@ describe('check', () => {
   })
 
   test('warns of a variable whose name is mistyped, not of others', async () => {
-    const env = { GATEHOUSE_PROT: '1', GATEHOUSE_TOKEN: 'sk-1' }
+    const env = {
+      GATEHOUSE_PROT: '1',
+      GATEHOUSE_TOKEN: 'sk-1',
+      GATEHOUSE_TAG: '1',
+      GATEHOUSE_ADMIN_TOKEN_2: 'x'.repeat(40),
+    }
+    write('admin_tokens: { ops: { role: owner, secret: "${GATEHOUSE_ADMIN_TOKEN_2}" } }')
     const { err, code } = await gatehouse(['check'], { env })
     expect({ err, code }).toEqual({
       err: 'warning: GATEHOUSE_PROT has no effect; did you mean GATEHOUSE_PORT?\n',
       code: 0,
     })
+  })
+
+  test('a token is revoked also where the file is not UTF-8, which a check reports', async () => {
+    await gatehouse(['token', 'create', '--name', 'lost'])
+    writeFileSync(join(directory, 'gatehouse.yaml'), Buffer.from('# f\u00fcr alle', 'latin1'))
+    expect((await gatehouse(['check'])).err).toContain('gatehouse.yaml  cannot be read: it is not UTF-8')
+    expect((await gatehouse(['token', 'revoke', 'lost'])).code).toBe(0)
   })
 
   const write = (text: string, name = 'gatehouse.yaml') => writeFileSync(join(directory, name), text)

@@ -5,7 +5,7 @@ import { patternProblem } from '../../config/check/value-checks.ts'
 import type { Config } from '../../config/config.ts'
 import { type Change, editYaml } from '../../config/edit/edit-yaml.ts'
 import { readEnvironment } from '../../config/load/environment.ts'
-import { DEFAULT_FILE, loadConfig, readTextFile } from '../../config/load/load.ts'
+import { DEFAULT_FILE, loadConfig, readUtf8File } from '../../config/load/load.ts'
 import type { ProviderConfig } from '../../config/schema/schema.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
 import { discoverProviders } from '../../providers/discover.ts'
@@ -114,7 +114,7 @@ export function readConfigFile(given: Arguments, { environment, cwd }: Terminal)
   let before: string | undefined
   // The loader reads the file, so that it reports read errors.
   const readFile = (path: string) => {
-    before = readTextFile(path)
+    before = readUtf8File(path)
     return before ?? NEW_FILE
   }
   const config = loadConfig({ environment, cwd, flags, vendors, readFile })

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { ConfigError, type ConfigProblem } from '../../config/check/problem.ts'
 import { type Change, editYaml, type Tree } from '../../config/edit/edit-yaml.ts'
 import { readEnvironment } from '../../config/load/environment.ts'
-import { DEFAULT_FILE, loadConfig, readTextFile } from '../../config/load/load.ts'
+import { DEFAULT_FILE, loadConfig, readUtf8File } from '../../config/load/load.ts'
 import { parseYamlPlainly } from '../../config/load/read-yaml.ts'
 import { checkProviders, providerFactory } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
@@ -40,7 +40,7 @@ export function presentFile(given: Arguments, { cwd, environment }: Terminal): P
   const named = given.text('config')
   const flags = named === undefined ? {} : { config: named }
   const path = resolve(cwd, readEnvironment({ environment, cwd, flags }).config ?? DEFAULT_FILE)
-  const text = readTextFile(path)
+  const text = readUtf8File(path)
   return { path, text, tree: parseYamlPlainly(text ?? '').value, flags }
 }
 

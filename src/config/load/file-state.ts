@@ -1,6 +1,6 @@
 /** The state of the configuration file without parsing it: its text, and whether it may be half-written. */
 import { realpathSync, statSync } from 'node:fs'
-import { readTextFile } from './load.ts'
+import { readUtf8File } from './load.ts'
 
 export type FileState = {
   /** Undefined when there is no file; an unreadable one counts as empty, and loading it reports the reason. */
@@ -19,7 +19,7 @@ export type FileState = {
 export function fileState(path: string): FileState {
   const before = factsOf(path)
   try {
-    const text = readTextFile(path)
+    const text = readUtf8File(path)
     const after = factsOf(path)
     // Written while it was read: not a consistent state, and never equal to the next one.
     const mark = before.mark === after.mark ? after.mark : `${before.mark}, then ${after.mark}`

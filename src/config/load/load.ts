@@ -78,7 +78,7 @@ export function loadWithSources(parts: LoadParts): Loaded {
     flags,
     vendors,
     limits,
-    readFile = readTextFile,
+    readFile = readUtf8File,
     now = Math.floor(Date.now() / 1000),
   } = parts
   const { settings, problems } = inspectEnvironment({ environment, flags, cwd })
@@ -241,11 +241,19 @@ function attempt({ name, problems, read }: { name: string; problems: ConfigProbl
 
 const unreadable = (file: string, why: string): ConfigProblem => unplaced(file, `cannot be read: ${why}`)
 
-export function readTextFile(path: string): string | undefined {
+/** Of a file of which little matters, or that another one replaces: what is not UTF-8 becomes U+FFFD. */
+export const readTextFile = (path: string): string | undefined => readBytes(path)?.toString()
+
+/** Of a file that takes effect, or is changed in part. Throws where it is not UTF-8. */
+export function readUtf8File(path: string): string | undefined {
+  const bytes = readBytes(path)
+  if (bytes && !isUtf8(bytes)) throw Object.assign(new Error(`${path} is not UTF-8.`), { code: 'EILSEQ' })
+  return bytes?.toString()
+}
+
+function readBytes(path: string): Buffer | undefined {
   try {
-    const bytes = readFileSync(path)
-    if (!isUtf8(bytes)) throw Object.assign(new Error(`${path} is not UTF-8.`), { code: 'EILSEQ' })
-    return bytes.toString()
+    return readFileSync(path)
   } catch (error) {
     const { code } = error as { code?: string }
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
