@@ -40,8 +40,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   /** Bytes from before a failure are returned before it. */
   #failure: { thrown: unknown } | undefined
   #waitingSince: number | undefined
-  /** Whether the timer is that of the beginning of the response. */
-  #isFirst = false
+  #isFirst = false // whether the timer is that of the beginning of the response
 
   constructor(request: UpstreamRequest, clock: Clock) {
     super()
@@ -67,6 +66,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   end(error: GatewayError): void {
     if (this.reason) return
     this.reason = error
+    this.#peeked = undefined
     this.close()
     this.#control.abort(error)
   }

@@ -77,6 +77,14 @@ describe('a response whose first bytes were looked at', () => {
     }
   })
 
+  it('gives nothing more once it was dropped', async () => {
+    const response = await responseOf([`one ${KEY.slice(0, 6)}`, `${KEY.slice(6)} two\nthree\n`])
+    await response.read()
+    await response.read()
+    response.drop()
+    expect(await response.read()).toBeUndefined()
+  })
+
   it('is read as an excerpt with these bytes', async () => {
     const response = await responseOf(pieces)
     await response.peek()
