@@ -12,7 +12,7 @@ test.each([
   expect(foundText(value)).toBe(text)
 })
 
-test('a value that is none of several fixed ones is told all of them', () => {
+test('the error of a value that is none of several fixed ones names all of them', () => {
   const states = Type.Union([Type.Literal('drained'), Type.Literal('disabled'), Type.Null()])
   expect(diagnose(states, 'gone')).toMatchObject({ kind: 'value', expected: '"drained" or "disabled" or null' })
 })
