@@ -5,6 +5,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { CallFamily } from './endpoint-family.ts'
 import { closedObject, LATEST_TIME, orNull } from './fields.ts'
+import { mark } from './marks.ts'
 import { Budget, RateLimits } from './rate-limit.ts'
 
 /** With the keys in its type. */
@@ -32,11 +33,15 @@ type Row = {
   unset: unknown
   /** Whether it is JSON text in its column, which has its name. */
   is_json: boolean
-  /** Its texts in the file that may be shown, as a path; all others are hidden. */
-  plain_text?: string
 }
 
-const labels = Type.Record(Type.String(), Type.String(), { description: 'For the operator; they change nothing.' })
+/** In the file. */
+const shownTexts = (description: string) => Type.Array(Type.String(), { ...mark.shown, description })
+
+const labels = Type.Record(Type.String(), Type.String(), {
+  ...mark.shown,
+  description: 'For the operator; they change nothing.',
+})
 const models = Type.Array(Type.String(), { description: 'Glob patterns of the model ids it may use; `*` is all.' })
 const families = orNull(Type.Array(CallFamily), 'null is every family.')
 const allowed_addresses = orNull(Type.Array(Type.String()), 'CIDR ranges of client addresses; null is every address.')
@@ -47,14 +52,13 @@ const expires_at = orNull(Type.Integer())
 
 /** Times are unix seconds. */
 export const ACCOUNT_SETTINGS = {
-  labels: { shown: labels, given: labels, in_file: labels, unset: {}, is_json: true, plain_text: 'labels.*' },
+  labels: { shown: labels, given: labels, in_file: labels, unset: {}, is_json: true },
   models: {
     shown: models,
     given: models,
-    in_file: Type.Array(Type.String(), { description: 'The models that it may use, as glob patterns. Default: all.' }),
+    in_file: shownTexts('The models that it may use, as glob patterns. Default: all.'),
     unset: ['*'],
     is_json: true,
-    plain_text: 'models.*',
   },
   families: {
     shown: families,
@@ -74,20 +78,16 @@ export const ACCOUNT_SETTINGS = {
   allowed_addresses: {
     shown: allowed_addresses,
     given: allowed_addresses,
-    in_file: Type.Array(Type.String(), { description: 'CIDR ranges of client addresses. Default: every address.' }),
+    in_file: shownTexts('CIDR ranges of client addresses. Default: every address.'),
     unset: null,
     is_json: true,
-    plain_text: 'allowed_addresses.*',
   },
   guards: {
     shown: guards,
     given: guards,
-    in_file: Type.Array(Type.String(), {
-      description: 'Names of guards in `guards` that check its calls. Default: none.',
-    }),
+    in_file: shownTexts('Names of guards in `guards` that check its calls. Default: none.'),
     unset: [],
     is_json: true,
-    plain_text: 'guards.*',
   },
   expires_at: {
     shown: expires_at,

@@ -4,6 +4,7 @@ import Type, {
   type TNumberOptions,
   type TProperties,
   type TSchema,
+  type TSchemaOptions,
   type TStringOptions,
 } from 'typebox'
 
@@ -23,26 +24,26 @@ export const closed = { additionalProperties: false } as const
 
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(schema)
 
-export const flag = (...given: Given<{ default?: boolean }>) => optional(Type.Boolean(optionsOf(given)))
+export const flag = (...given: Given<TSchemaOptions>) => optional(Type.Boolean(optionsOf(given)))
 /** A text that must be given. */
 export const required = (...given: Given<TStringOptions>) => Type.String(optionsOf(given))
 export const text = (...given: Given<TStringOptions>) => optional(required(...given))
 export const integer = (...given: Given<TNumberOptions>) => optional(Type.Integer(optionsOf(given)))
 export const number = (...given: Given<TNumberOptions>) => optional(Type.Number(optionsOf(given)))
 
-export const oneOf = <const Word extends string>(words: readonly Word[], description: string) =>
-  optional(Type.Enum<Word[]>([...words], { description }))
+export const oneOf = <const Word extends string>(words: readonly Word[], ...given: Given<TSchemaOptions>) =>
+  optional(Type.Enum<Word[]>([...words], optionsOf(given)))
 
 export const list = <Item extends TSchema>(item: Item, ...given: Given<TArrayOptions>) =>
   optional(Type.Array(item, optionsOf(given)))
 
 /** A mapping with any names. */
-export const mapping = <Item extends TSchema>(item: Item, description: string) =>
-  optional(Type.Record(Type.String(), item, { description }))
+export const mapping = <Item extends TSchema>(item: Item, ...given: Given<TSchemaOptions>) =>
+  optional(Type.Record(Type.String(), item, optionsOf(given)))
 
 /** A mapping with these members and no others. */
-export const section = <Members extends TProperties>(members: Members, description?: string) =>
-  Type.Object(members, { ...closed, ...(description !== undefined && { description }) })
+export const section = <Members extends TProperties>(members: Members, ...given: Given<TSchemaOptions> | []) =>
+  Type.Object(members, { ...closed, ...(given.length > 0 && optionsOf(given as Given<TSchemaOptions>)) })
 
 export const titled = <Members extends TProperties>(title: string, members: Members) => Type.Object(members, { title })
 

@@ -4,9 +4,8 @@ import { isRecord } from '../../kit/json.ts'
 import { meantHint } from '../../kit/nearest.ts'
 import type { ExpansionCheck, Path, YamlText } from '../load/read-yaml.ts'
 import { FileConfig } from '../schema/schema.ts'
-import { schemasAt } from '../schema/schema-at.ts'
+import { isMarked, schemasAt } from '../schema/schema-at.ts'
 import { type ConfigProblem, placeName, type Report, type Violation, violationsOf } from './problem.ts'
-import { isSecretPlace } from './secret-places.ts'
 import { checkSemantics } from './semantic-checks.ts'
 import type { SemanticCheckParts } from './value-checks.ts'
 
@@ -125,7 +124,7 @@ const isSecret = (path: Path): boolean => {
   const [section, part, name] = path
   const mayContainOne =
     (section === 'providers' && (name === 'headers' || name === 'options')) || (section === 'outputs' && part === 's3')
-  return mayContainOne || isSecretPlace(path)
+  return mayContainOne || isMarked('secret', path)
 }
 
 function unknownKey(name: string, allowed: string[]): string {

@@ -56,7 +56,7 @@ describe('an address of the configuration', () => {
       'request_log.sinks.0.http.url',
       'providers.acme.base_url',
     ]
-    expect(refusedIn(config)).toEqual(paths)
+    expect(refusedIn(config).sort()).toEqual(paths.sort())
     expect(refusedIn({ ...config, server: { metadata_hosts: ['169.254.169.254'] } })).toEqual([])
     expect(refusedIn({ ...config, server: { metadata_hosts: ['169.254.169.253'] } })).toHaveLength(6)
   })

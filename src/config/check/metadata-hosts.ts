@@ -14,25 +14,6 @@ export const METADATA_NETWORKS = [
 const isMetadataAddress = networkMatcher(METADATA_NETWORKS)
 const METADATA_NAMES = ['metadata.google.internal', 'metadata', 'instance-data']
 
-/** Every address that the gateway sends to. */
-export const SENT_TO = [
-  'alerts.webhook.url',
-  'alerts.slack.url',
-  'alerts.email.host',
-  'telemetry.otlp.endpoint',
-  'outputs.s3.endpoint',
-  'admin.oidc.issuer',
-  'mcp.oauth.issuer',
-  'request_log.sinks.*.http.url',
-  'request_log.sinks.*.clickhouse.url',
-  'providers.*.base_url',
-  'mcp.servers.*.url',
-  'mcp.servers.*.sse',
-  'mcp.servers.*.openapi.base_url',
-  'mcp.servers.*.oauth.token_url',
-  'mcp.servers.*.oauth_user.issuer',
-]
-
 /** `server.metadata_hosts` allows single hosts. Names are not resolved. */
 export function metadataHostProblem(text: string, { server }: FileConfig): string | undefined {
   const host = hostOf(text)

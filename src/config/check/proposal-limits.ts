@@ -6,12 +6,12 @@ import type { Loaded } from '../load/load.ts'
 import type { Path } from '../load/read-yaml.ts'
 import { KINDS, type KindRow, type ProviderKind } from '../schema/provider-kinds.ts'
 import type { FileConfig, ProviderConfig } from '../schema/schema.ts'
+import { isMarked } from '../schema/schema-at.ts'
 import type { ProposalLimits } from './check.ts'
 import { checkProposedPrograms } from './mcp-checks.ts'
 import { isListed, placesOf, valueAt } from './path-pattern.ts'
 import type { Report } from './problem.ts'
 import { checkProposedPaths } from './proposed-paths.ts'
-import { isSecretPlace } from './secret-places.ts'
 import type { KnownProviders } from './value-checks.ts'
 
 type LimitParts = {
@@ -62,7 +62,8 @@ export function proposalLimits(parts: LimitParts): ProposalLimits {
       return undefined
     }
     if (before.yaml?.sourceAt(path) !== source && before.yaml?.sourceAt(formerKey(path)) !== source) {
-      if (!isSecretPlace(path)) return 'may not contain a variable that is new here: by the admin API only secrets may'
+      if (!isMarked('secret', path))
+        return 'may not contain a variable that is new here: by the admin API only secrets may'
       const variable = refused.find((name) => !isFileReference(name)) // `secretFileProblem` decides which files
       if (variable !== undefined) return notAllowed(variable)
       // An address such as that of a webhook would send the file wherever the text says.

@@ -4,12 +4,13 @@ import type { Budget } from '../../spec/rate-limit.ts'
 import { HOST_DESCRIPTION, isHost } from '../load/environment.ts'
 import { LANGUAGES } from '../schema/guard-schema.ts'
 import type { FileConfig, ModelConfig } from '../schema/schema.ts'
+import { placesMarked } from '../schema/schema-at.ts'
 import { valkeyUrlProblem } from '../schema/valkey-schema.ts'
 import { issuerProblem, oidcAddressProblem } from './admin-checks.ts'
 import { budgetProblems } from './budget-checks.ts'
 import { webhookSecretProblem } from './guard-checks.ts'
 import { serverAddressProblem } from './mcp-checks.ts'
-import { metadataHostProblem, SENT_TO } from './metadata-hosts.ts'
+import { metadataHostProblem } from './metadata-hosts.ts'
 import { placesOf } from './path-pattern.ts'
 import type { Report } from './problem.ts'
 
@@ -51,7 +52,7 @@ const ROWS: readonly Row[] = [
   [['models.*.targets.*.provider'], unknownProvider],
   [['admin.oidc.issuer'], issuerProblem],
   [['admin.oidc.redirect_uri'], oidcAddressProblem],
-  [SENT_TO, (text, { config }) => metadataHostProblem(text, config)],
+  [placesMarked('sent_to'), (text, { config }) => metadataHostProblem(text, config)],
   [['mcp.oauth.issuer', 'mcp.servers.*.oauth_user.issuer'], issuerProblem],
   [['mcp.servers.*.url', 'mcp.servers.*.sse', 'mcp.servers.*.oauth.token_url'], serverAddressProblem],
   [['mcp.servers.*.openapi.document', 'mcp.servers.*.openapi.base_url'], serverAddressProblem],

@@ -1,29 +1,7 @@
 /** Describes in one line how two configurations differ: names only, never a value. */
 import { isRecord } from '../../kit/json.ts'
 import type { Config } from '../config.ts'
-
-/** Settings, and whole sections, that a running server cannot change: they say so in the schema of the configuration. */
-const NEEDS_RESTART = [
-  'server.host',
-  'server.port',
-  'server.workers',
-  'data_dir',
-  'store_url',
-  'store.migrate',
-  'log_level',
-  'outputs.directory',
-  'outputs.s3',
-  'limits.store',
-  'valkey',
-  'request_log.sinks',
-  'request_log.reader',
-  'metrics',
-  'telemetry.otlp',
-  'admin.enabled',
-  'admin.host',
-  'admin.port',
-  'admin_token',
-]
+import { placesMarked } from '../schema/schema-at.ts'
 
 /** More names would not help a reader of the log. */
 const MOST_NAMES = 12
@@ -44,10 +22,14 @@ export function changesBetween(before: Config, after: Config): Changes {
     const names = isRecord(old) && isRecord(now) ? changedNames(old, now) : undefined
     parts.push(names === undefined ? `~${section}` : `${section} ${listed(names)}`)
     const changed = names === undefined ? [section] : names.map((name) => `${section}.${name.slice(1)}`)
-    needs_restart.push(...changed.filter((name) => NEEDS_RESTART.includes(section) || NEEDS_RESTART.includes(name)))
+    needs_restart.push(...changed.filter(needsRestart))
   }
   return { text: parts.join(', '), needs_restart }
 }
+
+/** Whether a running server cannot change this setting, or one within it. */
+const needsRestart = (name: string): boolean =>
+  placesMarked('restart').some((place) => place === name || place.startsWith(`${name}.`))
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 

@@ -1,10 +1,10 @@
 /** The configuration in use as a list of settings: the value of each, masked, and where it comes from. */
 import { valueAt } from '../check/path-pattern.ts'
 import { placeName } from '../check/problem.ts'
-import { isLocation } from '../check/variable-places.ts'
 import type { Config } from '../config.ts'
 import type { Environment, Flags } from '../load/environment.ts'
 import { type Loaded, type LoadParts, loadWithSources } from '../load/load.ts'
+import { isMarked } from '../schema/schema-at.ts'
 import { MASKED, shownValue } from './masking.ts'
 
 /** `line` is from 1. `name`: of a variable or a flag. */
@@ -59,7 +59,7 @@ export function effectiveSettings(parts: LoadParts, running?: Config): Setting[]
 
 /** Whether a variable was filled in is not known where the file has changed since: then it is hidden if it may have been. */
 const shownWithoutFile = (path: Leaf['path'], value: unknown) =>
-  typeof value === 'string' && isLocation(path) ? MASKED : shownValue(path, value)
+  typeof value === 'string' && isMarked('variable', path) ? MASKED : shownValue(path, value)
 
 export type SettingChange = {
   path: string

@@ -5,7 +5,8 @@ import { isListed, valueAt } from '../check/path-pattern.ts'
 import { DESTINATIONS } from '../check/proposal-limits.ts'
 import { parseBounded } from '../load/parse-yaml.ts'
 import { readYaml } from '../load/read-yaml.ts'
-import { MASKED, SHOWN_ORIGINS, shownValue } from './masking.ts'
+import { isMarked } from '../schema/schema-at.ts'
+import { MASKED, shownValue } from './masking.ts'
 
 type Path = (string | number)[]
 /** `identity`: the path with names instead of positions in lists; undefined below an item without a name of its own. */
@@ -116,7 +117,7 @@ function maskOf({ value }: Scalar): number | undefined {
 function isHidden({ path, node: { value } }: Leaf): boolean {
   if (value === null) return false
   const source = typeof value === 'string' && value.includes('${') ? value : undefined
-  if (isListed(SHOWN_ORIGINS, path) && !isListed(HIDDEN_PATHS, path)) return isSecretAddress(value)
+  if (isMarked('origin', path) && !isListed(HIDDEN_PATHS, path)) return isSecretAddress(value)
   return shownValue(path, value, source) !== value
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { FileConfig } from '../schema/schema.ts'
-import { MASKED, SHOWN_ORIGINS, SHOWN_TEXT, shownValue } from './masking.ts'
+import { isMarked, placesMarked } from '../schema/schema-at.ts'
+import { MASKED, shownValue } from './masking.ts'
 
 const SECRET = 'sk-very-secret-0123456789'
 
@@ -29,17 +30,12 @@ function textPlaces(schema: Schema, path: (string | number)[] = []): (string | n
 }
 
 const places = textPlaces(FileConfig as Schema)
-const covers = (pattern: string, path: (string | number)[]) => {
-  const steps = pattern.split('.')
-  return steps.length === path.length && steps.every((step, index) => step === '*' || step === String(path[index]))
-}
-const isShown = (path: (string | number)[]) => SHOWN_TEXT.some((pattern) => covers(pattern, path))
 
 describe('masking', () => {
-  test('hides text at every place of the schema that is not listed', () => {
+  test('hides text at every place of the schema without a mark', () => {
     expect(places.length).toBeGreaterThan(60)
     const shown = places.filter((path) => shownValue(path, SECRET) !== MASKED)
-    expect(shown.filter((path) => !isShown(path))).toEqual([])
+    expect(shown.filter((path) => !isMarked('shown', path))).toEqual([])
     for (const path of [
       ['providers', 'a', 'key'],
       ['providers', 'a', 'keys', 0, 'key'],
@@ -62,7 +58,7 @@ describe('masking', () => {
 
   test('shows of an address what is no secret', () => {
     const address = `https://user:${SECRET}@api.example.com:8443/${SECRET}?key=${SECRET}#${SECRET}`
-    for (const pattern of SHOWN_ORIGINS) {
+    for (const pattern of placesMarked('origin')) {
       const path = pattern.split('.').map((step) => (step === '*' ? 'any' : step))
       expect(shownValue(path, address)).toBe('https://api.example.com:8443')
       expect(shownValue(path, SECRET)).toBe(MASKED)
@@ -81,6 +77,7 @@ describe('masking', () => {
     expect(shownValue(['models', 'a/b', 'targets', 0, 'provider'], 'a')).toBe('a')
     expect(shownValue(['models', 'a/b', 'prices', 'input'], 1.5)).toBe(1.5)
     expect(shownValue(['models', 'a/b', 'prices', 0, 'input'], 1.5)).toBe(1.5)
+    expect(shownValue(['models', 'a/b', 'targets', 0, 'prices', 'currency'], 'CNY')).toBe('CNY')
   })
 
   test('shows the name of a variable instead of its value', () => {

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ConfigError, problemText } from '../check/problem.ts'
-import { SECRET_PLACES } from '../check/secret-places.ts'
 import { createConfigSource } from '../edit/source.ts'
+import { placesMarked } from '../schema/schema-at.ts'
 import { type LoadParts, loadConfig } from './load.ts'
 import { readSecretFile } from './read-secret-file.ts'
 
@@ -77,7 +77,7 @@ describe('key_file', () => {
 })
 
 describe('${file:path}', () => {
-  it.each(SECRET_PLACES.filter((place) => place.startsWith('providers.') && !place.includes('keys')))(
+  it.each(placesMarked('secret').filter((place) => place.startsWith('providers.') && !place.includes('keys')))(
     'is filled in at %s',
     (place) => {
       const steps = place.replace('**', 'a').replace('*', 'acme').replace('*', 'x-a').split('.')

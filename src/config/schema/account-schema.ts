@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { integer, list, number, oneOf, optional, section } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { Budget } from '../../spec/rate-limit.ts'
 import { rateLimits } from './rate-limit-schema.ts'
 
@@ -45,7 +46,7 @@ const StorageQuotas = section(
 export type StorageQuotas = Type.Static<typeof StorageQuotas>
 
 export const TokenDefaults = section({
-  models: list(Type.String(), 'Of new tokens, as glob patterns. Default: ["*"].'),
+  models: list(Type.String(), mark.shown, 'Of new tokens, as glob patterns. Default: ["*"].'),
   families: list(EndpointFamily, 'Of new tokens. Default: all.'),
   expires_after_days: number(
     { exclusiveMinimum: 0, maximum: 36_500 },

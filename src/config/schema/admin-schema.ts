@@ -2,34 +2,41 @@
 import Type from 'typebox'
 import { ADMIN_ROLES } from '../../spec/admin.ts'
 import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 const CONFIG_BY_API = ['off', 'validate', 'apply'] as const
 
 const OidcRole = section(
   {
     role: Type.Enum([...ADMIN_ROLES], { description: 'What the administrator may do.' }),
-    project: text({ minLength: 1 }, 'The id of the project of a role that is bound to one.'),
+    project: text({ ...mark.shown, minLength: 1 }, 'The id of the project of a role that is bound to one.'),
   },
   'The role of an account whose claim has this value.',
 )
 
 const OidcConfig = section(
   {
-    issuer: required({ pattern: '^https?://' }, 'Address above /.well-known/openid-configuration.'),
-    client_id: required({ minLength: 1 }, 'How the gateway is registered with the provider.'),
-    client_secret: required({ minLength: 1 }, 'Its secret.'),
+    issuer: required(
+      { ...mark.origin, ...mark.variable, ...mark.sent_to, pattern: '^https?://' },
+      'Address above /.well-known/openid-configuration.',
+    ),
+    client_id: required(
+      { ...mark.shown, ...mark.variable, minLength: 1 },
+      'How the gateway is registered with the provider.',
+    ),
+    client_secret: required({ ...mark.secret, minLength: 1 }, 'Its secret.'),
     scopes: list(
       Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
-      { maxItems: 50 },
+      { ...mark.shown, maxItems: 50 },
       'Asked of the provider besides `openid`. Default: profile and email.',
     ),
-    role_claim: required({ minLength: 1 }, 'Such as `groups` or `realm_access.roles`.'),
+    role_claim: required({ ...mark.shown, minLength: 1 }, 'Such as `groups` or `realm_access.roles`.'),
     roles: Type.Record(Type.String({ minLength: 1 }), OidcRole, {
       description:
         'The role of each value of the claim. Of several, the highest counts: owner, operator, viewer. Who has none of these is in all projects that are named.',
     }),
     redirect_uri: text(
-      { pattern: '^https?://.+/admin/v1/login/oidc/callback$' },
+      { ...mark.origin, ...mark.variable, pattern: '^https?://.+/admin/v1/login/oidc/callback$' },
       'Default: /admin/v1/login/oidc/callback of this gateway.',
     ),
   },
@@ -39,10 +46,13 @@ export type OidcConfig = Type.Static<typeof OidcConfig>
 
 export const AdminConfig = section(
   {
-    enabled: flag('Serve the admin API. Default true.'),
-    host: text('The address of its own listener, with `port`. Default: that of the gateway.'),
+    enabled: flag(mark.restart, 'Serve the admin API. Default true.'),
+    host: text(
+      { ...mark.shown, ...mark.variable, ...mark.restart },
+      'The address of its own listener, with `port`. Default: that of the gateway.',
+    ),
     port: integer(
-      { minimum: 0, maximum: 65_535 },
+      { ...mark.restart, minimum: 0, maximum: 65_535 },
       'Of a listener of its own; it then answers only there. Default: none.',
     ),
     session_hours: number(
@@ -60,7 +70,7 @@ export const AdminConfig = section(
     config_by_api: oneOf(CONFIG_BY_API, 'What the admin API may do with a file. Default apply.'),
     config_variables: list(
       Type.String({ pattern: '^(?!GATEHOUSE_)[A-Za-z_][A-Za-z0-9_]*$' }),
-      { maxItems: 1_000 },
+      { ...mark.shown, maxItems: 1_000 },
       'Variables that a text of the admin API may use. Default: none.',
     ),
     oidc: optional(OidcConfig),

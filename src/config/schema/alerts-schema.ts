@@ -1,8 +1,10 @@
 /** Whom the gateway alerts, of what, and when. */
 import Type from 'typebox'
 import { integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
-const secret = (description: string) => text({ minLength: 1 }, `${description} \${NAME} takes it from the environment.`)
+const secret = (description: string) =>
+  text({ ...mark.secret, minLength: 1 }, `${description} \${NAME} takes it from the environment.`)
 
 const ALERT_EVENTS = [
   'budget.threshold_reached',
@@ -22,7 +24,10 @@ export type AlertEvent = (typeof ALERT_EVENTS)[number]
 
 const Webhook = section(
   {
-    url: required({ pattern: '^https?://' }, 'Where events are posted.'),
+    url: required(
+      { ...mark.origin, ...mark.secret, ...mark.sent_to, pattern: '^https?://' },
+      'Where events are posted.',
+    ),
     secret: secret('Signs events by Standard Webhooks: whsec_ and 24 to 64 bytes in base64.'),
   },
   'Events as JSON.',
@@ -30,23 +35,28 @@ const Webhook = section(
 
 const Slack = section(
   {
-    url: required({ pattern: '^https?://' }, 'The incoming webhook, a secret.'),
+    url: required({ ...mark.secret, ...mark.sent_to, pattern: '^https?://' }, 'The incoming webhook, a secret.'),
   },
   'Slack, Mattermost, Rocket.Chat or Discord (`/slack`).',
 )
 
 const Email = section(
   {
-    host: required({ minLength: 1 }, 'The SMTP server.'),
+    host: required({ ...mark.variable, ...mark.sent_to, minLength: 1 }, 'The SMTP server.'),
     port: integer({ minimum: 1, maximum: 65_535 }, 'Default 587; 465 with `tls: implicit`.'),
     tls: oneOf(
       ['starttls', 'implicit', 'none'],
       'Default starttls, which the server must offer. `none`: plain text, the password too.',
     ),
-    user: text({ minLength: 1 }, 'Who logs in. Default: no authentication.'),
+    user: text({ ...mark.secret, minLength: 1 }, 'Who logs in. Default: no authentication.'),
     password: secret('Of the user.'),
-    from: required({ pattern: '@' }, 'Such as `gatehouse@example.com`.'),
-    to: Type.Array(Type.String({ pattern: '@' }), { minItems: 1, maxItems: 20, description: 'Who gets the mail.' }),
+    from: required({ ...mark.variable, pattern: '@' }, 'Such as `gatehouse@example.com`.'),
+    to: Type.Array(Type.String({ pattern: '@' }), {
+      ...mark.variable,
+      minItems: 1,
+      maxItems: 20,
+      description: 'Who gets the mail.',
+    }),
   },
   'Mail by SMTP.',
 )

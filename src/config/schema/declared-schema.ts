@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { FILE_SETTINGS } from '../../spec/account-settings.ts'
 import { ADMIN_ROLES } from '../../spec/admin.ts'
 import { flag, integer, LATEST_TIME, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { LOG_CONTENTS } from '../../spec/token.ts'
 import { budgets } from './account-schema.ts'
 import { rateLimits } from './rate-limit-schema.ts'
@@ -31,16 +32,16 @@ const DeclaredProject = section({
 export type DeclaredProject = Type.Static<typeof DeclaredProject>
 
 const DeclaredToken = section({
-  secret: required({ minLength: 1 }, 'What clients send: 20 to 512 visible ASCII characters.'),
-  project: text('A key of `projects`: the project that owns it. Default: none.'),
+  secret: required({ ...mark.secret, minLength: 1 }, 'What clients send: 20 to 512 visible ASCII characters.'),
+  project: text(mark.shown, 'A key of `projects`: the project that owns it. Default: none.'),
   ...SETTINGS,
 })
 export type DeclaredToken = Type.Static<typeof DeclaredToken>
 
 const DeclaredAdminToken = section({
-  secret: required({ minLength: 1 }, 'What administrators send: 20 to 512 visible ASCII characters.'),
+  secret: required({ ...mark.secret, minLength: 1 }, 'What administrators send: 20 to 512 visible ASCII characters.'),
   role: Type.Enum([...ADMIN_ROLES], { description: 'What it may do.' }),
-  project: text('A key of `projects`, of a project_admin or project_member.'),
+  project: text(mark.shown, 'A key of `projects`, of a project_admin or project_member.'),
   expires_at: integer({ minimum: 1, maximum: LATEST_TIME }, 'Unix seconds. Default: never.'),
 })
 export type DeclaredAdminToken = Type.Static<typeof DeclaredAdminToken>

@@ -1,6 +1,7 @@
 /** Guards: checks of what goes to models and comes from them. */
 import Type from 'typebox'
 import { flag, integer, list, mapping, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 const GUARD_KINDS = ['patterns', 'redact', 'limits', 'schema', 'moderation', 'classifier', 'webhook'] as const
 
@@ -42,15 +43,16 @@ export type PersonalData = (typeof PERSONAL_DATA)[number]
 const RULE_SETS = ['secrets', 'personal_data', ...PERSONAL_DATA] as const
 export type RuleSetName = (typeof RULE_SETS)[number]
 
-const names = (description: string) => list(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100 }, description)
+const names = (description: string, options = {}) =>
+  list(Type.String({ minLength: 1 }), { ...options, minItems: 1, maxItems: 100 }, description)
 
 /** Whose calls a guard checks besides those of the models that name it. */
 const GuardConditions = section(
   {
-    projects: names('Of these projects, by id or by their name in `projects`.'),
+    projects: names('Of these projects, by id or by their name in `projects`.', mark.shown),
     tokens: names('Of these tokens, by id or by their name in `api_tokens`.'),
-    models: names('At these models, as glob patterns.'),
-    tags: names('With each of these tags in x-gatehouse-tags.'),
+    models: names('At these models, as glob patterns.', mark.shown),
+    tags: names('With each of these tags in x-gatehouse-tags.', mark.shown),
   },
   'Calls that it checks besides those of models that name it: all conditions must hold; `{}`: all.',
 )
@@ -60,10 +62,10 @@ const texts = (description: string) =>
 
 const AwsKey = section(
   {
-    access_key_id: required({ minLength: 1 }, 'Its name.'),
-    secret_access_key: required({ minLength: 1 }, 'Signs; it is not sent.'),
-    session_token: text({ minLength: 1 }, 'Of temporary credentials.'),
-    region: required({ minLength: 1 }, 'Such as eu-central-1.'),
+    access_key_id: required({ ...mark.secret, minLength: 1 }, 'Its name.'),
+    secret_access_key: required({ ...mark.secret, minLength: 1 }, 'Signs; it is not sent.'),
+    session_token: text({ ...mark.secret, minLength: 1 }, 'Of temporary credentials.'),
+    region: required({ ...mark.shown, minLength: 1 }, 'Such as eu-central-1.'),
   },
   'Of the format bedrock, instead of `key`: credentials that sign requests (SigV4).',
 )
@@ -96,12 +98,12 @@ export const GuardConfig = section({
   max_characters: integer({ minimum: 1, maximum: 100_000_000 }, 'Of limits: of all texts of a request or an answer.'),
   languages: list(
     Type.String({ minLength: 2, maxLength: 2 }),
-    { minItems: 1, uniqueItems: true },
+    { ...mark.shown, minItems: 1, uniqueItems: true },
     'Of limits: blocks texts in other languages (ISO 639-1).',
   ),
   link_hosts: list(
     Type.String({ minLength: 1, maxLength: 253 }),
-    { maxItems: 1000 },
+    { ...mark.shown, maxItems: 1000 },
     'Of limits: hosts that links may have, as glob patterns.',
   ),
   schema: mapping(
@@ -109,9 +111,10 @@ export const GuardConfig = section({
     'Of schema: the JSON Schema, whose patterns are in RE2 syntax and whose references are its own.',
   ),
   repair: flag('Of schema: the model is asked once more where its answer does not fit. Default false.'),
-  model: text({ minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
+  model: text({ ...mark.shown, minLength: 1 }, 'Of moderation and classifier: the model that is asked.'),
   categories: names(
     'Which ones block: of moderation (default: what it flags), of classifier (default: all), of the formats presidio and azure_text.',
+    mark.shown,
   ),
   threshold: number(
     { minimum: 0, maximum: 1 },
@@ -119,14 +122,17 @@ export const GuardConfig = section({
   ),
   instructions: text({ maxLength: 20_000 }, 'Of classifier: its system prompt. Default: none.'),
   unsafe: names('Of classifier: how an answer begins that blocks. Default [unsafe, yes, true].'),
-  url: text({ minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
+  url: text({ ...mark.origin, ...mark.secret, minLength: 1, maxLength: 2000 }, 'Of webhook: where texts are posted.'),
   format: oneOf([...GUARD_FORMATS], 'Of webhook: the protocol of the service. Default: that of the gateway.'),
-  key: text({ minLength: 1 }, 'Of a format: the key of the service.'),
+  key: text({ ...mark.secret, minLength: 1 }, 'Of a format: the key of the service.'),
   aws: optional(AwsKey),
-  project: text({ minLength: 1 }, 'Of the format lakera: the project whose policy decides.'),
-  language: text({ minLength: 2, maxLength: 20 }, 'Of the format presidio. Default en.'),
+  project: text({ ...mark.shown, minLength: 1 }, 'Of the format lakera: the project whose policy decides.'),
+  language: text({ ...mark.shown, minLength: 2, maxLength: 20 }, 'Of the format presidio. Default en.'),
   severity: integer({ minimum: 1, maximum: 7 }, 'Of the format azure_text: from which it blocks. Default 4.'),
-  secret: text({ minLength: 1 }, 'Of webhook: `whsec_` and base64; signs requests by Standard Webhooks.'),
+  secret: text(
+    { ...mark.secret, minLength: 1 },
+    'Of webhook: `whsec_` and base64; signs requests by Standard Webhooks.',
+  ),
   on_error: oneOf(['open', 'closed'], 'Without a decision: closed blocks, open passes. Default closed.'),
   timeout_ms: integer(
     { minimum: 50, maximum: 60_000 },
@@ -138,4 +144,4 @@ export type GuardConfig = Type.Static<typeof GuardConfig>
 export const Guards = mapping(GuardConfig, 'Checks of requests and answers, by name.')
 
 export const guardNames = (description: string) =>
-  list(Type.String({ minLength: 1 }), { maxItems: 32, uniqueItems: true }, description)
+  list(Type.String({ minLength: 1 }), { ...mark.shown, maxItems: 32, uniqueItems: true }, description)

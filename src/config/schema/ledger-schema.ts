@@ -1,12 +1,13 @@
 /** The ledger, as the operator writes it. */
 import Type from 'typebox'
 import { flag, integer, mapping, number, oneOf, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 const days = (what: string, usual: number) =>
   integer({ minimum: 1, maximum: 36_500 }, `Days to keep ${what}. Default ${usual}.`)
 
 export const LedgerConfig = section({
-  currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217: of all charges, costs and budgets. Default USD.'),
+  currency: text({ ...mark.shown, pattern: '^[A-Z]{3}$' }, 'ISO 4217: of all charges, costs and budgets. Default USD.'),
   durable: flag(
     'Commit each call before its provider is called, and its charge before its response ends, so that no crash loses one.',
   ),

@@ -1,6 +1,7 @@
 /** The MCP servers behind the gateway, as the operator writes them. */
 import Type from 'typebox'
 import { flag, integer, list, mapping, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import { rateLimits } from './rate-limit-schema.ts'
 
@@ -25,12 +26,15 @@ export function settingsOfName<Settings>(
 
 const McpOAuth = section(
   {
-    token_url: required('Where tokens are granted.'),
-    client_id: required({ minLength: 1 }, 'The gateway at the issuer.'),
-    client_secret: required({ minLength: 1 }, 'Its secret.'),
+    token_url: required({ ...mark.variable, ...mark.sent_to }, 'Where tokens are granted.'),
+    client_id: required({ ...mark.variable, minLength: 1 }, 'The gateway at the issuer.'),
+    client_secret: required({ ...mark.secret, minLength: 1 }, 'Its secret.'),
     scope: text('Such as `tools.read tools.call`.'),
     resource: text('Of RFC 8707, such as the address of the server.'),
-    refresh_token: text({ minLength: 1 }, 'Uses the grant of this token, in place of `client_credentials`.'),
+    refresh_token: text(
+      { ...mark.secret, minLength: 1 },
+      'Uses the grant of this token, in place of `client_credentials`.',
+    ),
   },
   'OAuth 2.0, in place of `key`.',
 )
@@ -38,10 +42,14 @@ const McpOAuth = section(
 const McpOAuthUser = section(
   {
     issuer: text(
+      { ...mark.variable, ...mark.sent_to },
       'The authorization server, which may have a private address. Default: the public one that the metadata of the server names (RFC 9728).',
     ),
-    client_id: text({ minLength: 1 }, 'The gateway at the issuer. Default: it registers itself (RFC 7591).'),
-    client_secret: text({ minLength: 1 }, 'Its secret.'),
+    client_id: text(
+      { ...mark.variable, minLength: 1 },
+      'The gateway at the issuer. Default: it registers itself (RFC 7591).',
+    ),
+    client_secret: text({ ...mark.secret, minLength: 1 }, 'Its secret.'),
     scopes: list(
       Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
       'Default: those that the metadata of the server names.',
@@ -56,8 +64,11 @@ const McpOAuthUser = section(
 
 const McpOpenApi = section(
   {
-    document: required('Address of its OpenAPI document, in JSON, read each minute.'),
-    base_url: required('Address before the paths, at the origin of the document.'),
+    document: required(mark.variable, 'Address of its OpenAPI document, in JSON, read each minute.'),
+    base_url: required(
+      { ...mark.origin, ...mark.variable, ...mark.sent_to },
+      'Address before the paths, at the origin of the document.',
+    ),
     operations: Type.Array(Type.String(), {
       minItems: 1,
       description: 'The `operationId`s that become tools, such as `getOrder` or `search*`.',
@@ -75,24 +86,24 @@ const McpSandbox = section({
 })
 
 const McpServer = section({
-  url: text('Streamable HTTP.'),
-  sse: text('The older HTTP+SSE.'),
+  url: text({ ...mark.origin, ...mark.variable, ...mark.sent_to }, 'Streamable HTTP.'),
+  sse: text({ ...mark.origin, ...mark.variable, ...mark.sent_to }, 'The older HTTP+SSE.'),
   openapi: optional(McpOpenApi),
   command: text(
     { minLength: 1 },
     'Program that speaks MCP by stdio, with PATH, HOME, TMPDIR, USER, SHELL, TERM and `env` only. In the file only.',
   ),
   args: list(Type.String(), 'Its arguments.'),
-  env: mapping(Type.String(), 'Further variables of the program.'),
+  env: mapping(Type.String(), mark.secret, 'Further variables of the program.'),
   sandbox: optional(
     Type.Union([Type.Literal('off'), McpSandbox], {
       description: 'Of the program, which is confined; `off`: it is not. In the file only.',
     }),
   ),
-  key: text({ minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
+  key: text({ ...mark.secret, minLength: 1 }, 'Sent as `Authorization: Bearer`.'),
   oauth: optional(McpOAuth),
   oauth_user: optional(McpOAuthUser),
-  headers: mapping(Type.String(), 'Sent with every request.'),
+  headers: mapping(Type.String(), mark.secret, 'Sent with every request.'),
   allow: list(
     Type.String(),
     'Only these tools, such as `get_*`, prompts (`prompts/<name>`) and its resources (`resources/read`). Default: all.',
@@ -127,21 +138,29 @@ export function sandboxText({ command, sandbox = {} }: McpServerConfig, isPossib
 const McpLogin = section(
   {
     issuer: required(
-      { pattern: '^https?://' },
+      { ...mark.origin, ...mark.variable, ...mark.sent_to, pattern: '^https?://' },
       'Address above /.well-known/openid-configuration; http only on this machine.',
     ),
     resource: required(
-      { pattern: '^https?://[^/?#@]+/mcp$' },
+      { ...mark.origin, ...mark.variable, pattern: '^https?://[^/?#@]+/mcp$' },
       'The address of `/mcp` as clients know it. Tokens must be issued for it.',
     ),
     audiences: list(
       Type.String({ minLength: 1 }),
-      { minItems: 1 },
+      { ...mark.shown, ...mark.variable, minItems: 1 },
       'What `aud` of a token must contain one of, where the provider does not know `resource`.',
     ),
-    scopes: list(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }), 'What clients ask the provider for.'),
-    claim: required({ minLength: 1 }, 'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.'),
+    scopes: list(
+      Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' }),
+      mark.shown,
+      'What clients ask the provider for.',
+    ),
+    claim: required(
+      { ...mark.shown, minLength: 1 },
+      'The claim that decides, such as `groups`, `realm_access.roles` or `sub`.',
+    ),
     projects: Type.Record(Type.String({ minLength: 1 }), Type.String({ minLength: 1 }), {
+      ...mark.shown,
       description:
         'The id of the project of each value of the claim; the first that fits counts. Who has none of these is refused.',
     }),

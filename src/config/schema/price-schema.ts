@@ -1,6 +1,7 @@
 /** Prices of a model or a target, as the operator writes them. Each is what the provider's price list states. */
 import Type from 'typebox'
 import { flag, list, number, optional, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 /** A price of a million per unit is a mistake, and would leave no digits for nano-units. */
 const MAX_PRICE = 1_000_000
@@ -42,7 +43,7 @@ const VideoPrice = section({
 const factor = (description: string) => number({ minimum: 0, maximum: 100 }, `${description} Default 1.`)
 
 const priceFields = {
-  currency: text({ pattern: '^[A-Z]{3}$' }, 'ISO 4217. Default USD.'),
+  currency: text({ ...mark.shown, pattern: '^[A-Z]{3}$' }, 'ISO 4217. Default USD.'),
   ...tokenPrices,
   tiers: list(PriceTier, { minItems: 1, maxItems: 10 }, 'For long requests.'),
   image: optional(price('Per other image.')),
@@ -65,9 +66,9 @@ const priceFields = {
       'Factors on all prices but `request`.',
     ),
   ),
-  from: text({ pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$' }, 'Date or UTC time.'),
+  from: text({ ...mark.shown, pattern: '^\\d{4}-\\d{2}-\\d{2}(T\\d{2}:\\d{2}(:\\d{2})?Z)?$' }, 'Date or UTC time.'),
   source: text('Where the prices come from.'),
-  as_of: text('The date of reading.'),
+  as_of: text(mark.shown, 'The date of reading.'),
 }
 
 export const Price = section(priceFields)

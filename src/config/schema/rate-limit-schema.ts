@@ -1,6 +1,7 @@
 /** Rate limits, and how they work, as the operator writes them. */
 import Type from 'typebox'
 import { integer, number, oneOf, optional, section } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { RateLimits } from '../../spec/rate-limit.ts'
 
 const LIMIT_STORES = ['database', 'memory', 'valkey'] as const
@@ -17,6 +18,7 @@ export const LimitsConfig = section(
     max_end_users: integer({ minimum: 1, maximum: 10_000_000 }, 'End users counted apart. Default 100000.'),
     store: oneOf(
       LIMIT_STORES,
+      mark.restart,
       'database: gateways share limits, also after a restart; memory: each counts for itself; valkey: shared exactly. Needs a restart. Default database.',
     ),
     when_store_fails: oneOf(

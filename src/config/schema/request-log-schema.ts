@@ -13,10 +13,11 @@ import {
   section,
   text,
 } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 const FileSink = section(
   {
-    path: required({ minLength: 1 }, 'The file; relative to data_dir.'),
+    path: required({ ...mark.variable, minLength: 1 }, 'The file; relative to data_dir.'),
     max_megabytes: number({ exclusiveMinimum: 0, maximum: 100_000 }, 'Of one file. Default 100.'),
     max_files: integer({ minimum: 0, maximum: 10_000 }, 'Complete files to keep beside it. Default 10.'),
     daily: flag('A new file each day (UTC). Default true.'),
@@ -26,12 +27,15 @@ const FileSink = section(
 
 const HttpSink = section(
   {
-    url: required({ pattern: '^https?://' }, 'Where batches are posted. Redirects are not followed.'),
+    url: required(
+      { ...mark.secret, ...mark.sent_to, pattern: '^https?://' },
+      'Where batches are posted. Redirects are not followed.',
+    ),
     format: oneOf(
       ['ndjson', 'json', 'elasticsearch'],
       "Lines of JSON (ClickHouse, Vector), one array, or Elasticsearch's bulk API. Default ndjson.",
     ),
-    headers: mapping(Type.String(), 'Sent with every batch.'),
+    headers: mapping(Type.String(), mark.secret, 'Sent with every batch.'),
   },
   'Batches by HTTP POST.',
 )
@@ -42,13 +46,13 @@ const identifier = (description: string) =>
 const ClickHouseSink = section(
   {
     url: required(
-      { pattern: '^https?://' },
+      { ...mark.secret, ...mark.sent_to, pattern: '^https?://' },
       'Its HTTP interface, such as https://clickhouse.example.com:8443. Redirects are not followed.',
     ),
     database: identifier('Default `default`.'),
     table: identifier('With the view `<table>_usage`. Default `gatehouse_requests`.'),
     username: text({ minLength: 1 }, 'Default: that of ClickHouse.'),
-    password: text({ minLength: 1 }, 'Sent in a header.'),
+    password: text({ ...mark.secret, minLength: 1 }, 'Sent in a header.'),
     keep_days: integer({ minimum: 1, maximum: 3_660 }, 'Set when the table is made. Default: no end.'),
     create: flag('Make the table and its view where they are missing. Default true.'),
   },
@@ -117,9 +121,10 @@ const SummariesConfig = section(
 export const RequestLogConfig = section({
   enabled: flag('Record each call, without contents. Default true.'),
   keep_days: number({ exclusiveMinimum: 0, maximum: 3_660 }, 'Days to keep rows. Default 7.'),
-  sinks: list(RequestSink, { maxItems: 10 }, 'Where rows also go. Needs a restart. Default: nowhere.'),
+  sinks: list(RequestSink, { ...mark.restart, maxItems: 10 }, 'Where rows also go. Needs a restart. Default: nowhere.'),
   reader: oneOf(
     ['store', 'clickhouse'],
+    mark.restart,
     'Where console, admin API and feedback search rows. Needs a restart. Default store.',
   ),
   summaries: optional(SummariesConfig),

@@ -2,23 +2,27 @@
 import Type from 'typebox'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
 import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { Prices } from './price-schema.ts'
 
 const weight = (description: string) => number({ minimum: 0, maximum: 1_000_000 }, description)
 
-export const KeyFile = required({ minLength: 1 }, 'A file with only the key; read again when it changes.')
+export const KeyFile = required(
+  { ...mark.shown, minLength: 1 },
+  'A file with only the key; read again when it changes.',
+)
 
 const WrittenKey = section({
-  key: text({ minLength: 1 }, 'The API key, such as ${NAME} or ${file:path}.'),
+  key: text({ ...mark.secret, minLength: 1 }, 'The API key, such as ${NAME} or ${file:path}.'),
   key_file: optional(KeyFile),
   name: text(
-    { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
+    { ...mark.shown, pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
     'How logs and commands name it. Default: its position, from 1.',
   ),
   weight: weight('Its share. 0: where no other is left. Default 1.'),
   models: list(
     Type.String({ minLength: 1 }),
-    { minItems: 1 },
+    { ...mark.shown, minItems: 1 },
     "The provider's model names, as glob patterns. Default: all.",
   ),
 })
@@ -47,7 +51,7 @@ const probes = (description: string) => integer({ minimum: 1, maximum: 100 }, de
 export const HealthConfig = section(
   {
     path: text(
-      { pattern: '^/[\\x21-\\x7e]{0,1000}$' },
+      { ...mark.shown, pattern: '^/[\\x21-\\x7e]{0,1000}$' },
       'Requested without key; 2xx is a success. Default: the model list, with the key; all but 5xx.',
     ),
     interval_seconds: number({ minimum: 1, maximum: 3_600 }, 'Between probes. Default 10.'),
@@ -71,12 +75,12 @@ const TargetConditions = section(
     max_input_tokens: tokens('The same.'),
     tags: list(
       Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$' }),
-      { minItems: 1, maxItems: 16 },
+      { ...mark.shown, minItems: 1, maxItems: 16 },
       'With each of these tags in x-gatehouse-tags.',
     ),
     projects: list(
       Type.String({ pattern: '^proj_[A-Za-z0-9]+$' }),
-      { minItems: 1, maxItems: 100 },
+      { ...mark.shown, minItems: 1, maxItems: 100 },
       'Of tokens of these projects, by id.',
     ),
   },

@@ -16,6 +16,7 @@ import {
   section,
   text,
 } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { MODEL_STATUSES } from '../../spec/model.ts'
 import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
@@ -67,28 +68,34 @@ export type Timeouts = Type.Static<typeof Timeouts>
 const OUTPUT_MODES = ['copy', 'passthrough'] as const
 
 export const ProviderConfig = section({
-  kind: oneOf(PROVIDER_KINDS, 'The API that it has. Default: the kind of its preset, else chatcompat.'),
-  preset: text('A known provider; sets what is not written here.'),
-  base_url: text('With its version, such as https://api.example.com/v1. Default: that of the preset.'),
-  key: text({ minLength: 1 }, 'Such as ${NAME} or ${file:path}. Default: the variable of preset or kind.'),
+  kind: oneOf(PROVIDER_KINDS, mark.shown, 'The API that it has. Default: the kind of its preset, else chatcompat.'),
+  preset: text(mark.shown, 'A known provider; sets what is not written here.'),
+  base_url: text(
+    { ...mark.origin, ...mark.variable, ...mark.sent_to },
+    'With its version, such as https://api.example.com/v1. Default: that of the preset.',
+  ),
+  key: text(
+    { ...mark.secret, minLength: 1 },
+    'Such as ${NAME} or ${file:path}. Default: the variable of preset or kind.',
+  ),
   key_file: optional(KeyFile),
   keys: list(ProviderKey, { minItems: 1, maxItems: 100 }, 'Several API keys, which share the calls, instead of `key`.'),
-  headers: mapping(Type.String(), 'Sent with every request.'),
+  headers: mapping(Type.String(), mark.secret, 'Sent with every request.'),
   apis: list(
     Type.Enum([...TEXT_APIS]),
     'Further APIs at the same address, passed through. Default: those of the preset, without base_url.',
   ),
-  request_defaults: mapping(Type.Unknown(), 'Body fields to send where the request has none.'),
+  request_defaults: mapping(Type.Unknown(), mark.variable, 'Body fields to send where the request has none.'),
   fields: optional(
     section({
-      allow: list(Type.String(), 'Additional body fields to forward.'),
-      drop: list(Type.String(), 'Body fields not to send.'),
-      rename: mapping(Type.String(), 'Such as max_tokens: max_completion_tokens.'),
+      allow: list(Type.String(), mark.shown, 'Additional body fields to forward.'),
+      drop: list(Type.String(), mark.shown, 'Body fields not to send.'),
+      rename: mapping(Type.String(), mark.shown, 'Such as max_tokens: max_completion_tokens.'),
     }),
   ),
   quirks: optional(Quirks),
   timeouts: optional(Timeouts),
-  options: mapping(Type.Unknown(), 'Of this kind alone; see provider-kinds in the manual.'),
+  options: mapping(Type.Unknown(), mark.secret, 'Of this kind alone; see provider-kinds in the manual.'),
   concurrency: integer({ minimum: 1, maximum: 1024 }, 'Its tasks at a time. Default: tasks.concurrency.'),
   calls: optional(CallLimits),
   rate_limits: rateLimits('What all calls to it may use; others go to the next target.'),
@@ -106,8 +113,8 @@ export const ProviderConfig = section({
 export type ProviderConfig = Type.Static<typeof ProviderConfig>
 
 export const TargetConfig = section({
-  provider: required('A key of `providers`.'),
-  model: required('The name of the model at the provider.'),
+  provider: required(mark.shown, 'A key of `providers`.'),
+  model: required(mark.shown, 'The name of the model at the provider.'),
   ...TargetRouting,
 })
 
@@ -122,12 +129,15 @@ export const ModelConfig = section({
     { minItems: 1 },
     'The providers that serve it, in order. Default: <provider>/<model> of the id.',
   ),
-  alias_of: text({ minLength: 1 }, 'Full id of the model that serves it, with its settings. The key may contain `*`.'),
+  alias_of: text(
+    { ...mark.shown, minLength: 1 },
+    'Full id of the model that serves it, with its settings. The key may contain `*`.',
+  ),
   created: unixTime('Unix time. Default: when it first entered the catalogue.'),
   status: oneOf(MODEL_STATUSES, 'Its state. Default: by the dates below, else active.'),
   deprecated_at: unixTime('Unix time from which the model is deprecated.'),
   retired_at: unixTime('Unix time from which the model is retired.'),
-  replaced_by: text('Model id of the successor.'),
+  replaced_by: text(mark.shown, 'Model id of the successor.'),
   when_retired: oneOf(RETIRED_POLICIES, 'Default: when_retired of the top level.'),
   limits: optional(Limits),
   context_tokens: integer({ minimum: 1 }, 'Context window, input and output together; not enforced.'),
@@ -149,6 +159,7 @@ export const ModelConfig = section({
   guards: guardNames('Names of guards in `guards` that check its requests and answers.'),
   fallbacks: optional({
     ...Fallbacks,
+    ...mark.shown,
     description: 'Models that serve what this one cannot: a list is for unavailable and context_length.',
   }),
   prices: optional({
@@ -159,8 +170,11 @@ export const ModelConfig = section({
 export type ModelConfig = Type.Static<typeof ModelConfig>
 
 export const FileConfig = closedObject('gatehouse.yaml', {
-  $schema: optional(Type.String()),
-  data_dir: text({ minLength: 1 }, 'Store and finished files, relative to this file. Default ./data.'),
+  $schema: optional(Type.String(mark.shown)),
+  data_dir: text(
+    { ...mark.shown, ...mark.variable, ...mark.restart, minLength: 1 },
+    'Store and finished files, relative to this file. Default ./data.',
+  ),
   server: optional(ServerConfig),
   sandbox: flag('The built-in simulated provider. Default true.'),
   discover: flag('Find providers by environment keys and on loopback. Default: true without a file.'),

@@ -1,6 +1,7 @@
 /** The section `server` of `gatehouse.yaml`: the address of the gateway, and the limits of a request. */
 import Type from 'typebox'
 import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 const seconds = (description: string, maximum = 86_400) => number({ exclusiveMinimum: 0, maximum }, description)
 
@@ -8,18 +9,22 @@ const seconds = (description: string, maximum = 86_400) => number({ exclusiveMin
 const MAX_WORKERS = 128
 
 export const ServerConfig = section({
-  host: text('Address to listen on. Default 127.0.0.1.'),
-  port: integer({ minimum: 0, maximum: 65_535 }, 'Port to listen on; 0 takes a free one. Default 8787.'),
+  host: text({ ...mark.shown, ...mark.variable, ...mark.restart }, 'Address to listen on. Default 127.0.0.1.'),
+  port: integer(
+    { ...mark.restart, minimum: 0, maximum: 65_535 },
+    'Port to listen on; 0 takes a free one. Default 8787.',
+  ),
   workers: optional(
     Type.Union([Type.Literal('auto'), Type.Integer({ minimum: 1, maximum: MAX_WORKERS })], {
+      ...mark.restart,
       description: 'Processes; auto: one for each core. Default 1.',
     }),
   ),
-  base_url: text('The address that clients use.'),
-  files_base_url: text('An address that serves only stored files.'),
+  base_url: text({ ...mark.origin, ...mark.variable }, 'The address that clients use.'),
+  files_base_url: text({ ...mark.origin, ...mark.variable }, 'An address that serves only stored files.'),
   hosts: list(
     Type.String(),
-    { maxItems: 50 },
+    { ...mark.shown, ...mark.variable, maxItems: 50 },
     'Names in Host for pages without a token; others get 404. Addresses, localhost, names without a dot or below .internal, base_url and files_base_url always may. Default: any; for /metrics without a token only these.',
   ),
   max_body_bytes: integer(
@@ -39,10 +44,14 @@ export const ServerConfig = section({
   ),
   metadata_hosts: list(
     Type.String({ minLength: 1 }),
-    { maxItems: 20 },
+    { ...mark.shown, maxItems: 20 },
     'Link-local hosts, such as 169.254.169.254, that this file may name. Default: none.',
   ),
-  cors_origins: list(Type.String(), 'Origins of web pages that may call the gateway; `*`: any. Default: none.'),
+  cors_origins: list(
+    Type.String(),
+    { ...mark.origin, ...mark.variable },
+    'Origins of web pages that may call the gateway; `*`: any. Default: none.',
+  ),
   trust_proxy: flag("Take the client's address from x-forwarded-for. Default false."),
   delta_mirror: flag('Whole chat responses repeat `message` as `delta`. Default true.'),
   families: oneOf(
@@ -65,10 +74,11 @@ export const ServerConfig = section({
   end_revoked_calls: flag('End open calls of a token that is revoked or expires. Default true.'),
   explain_tokens: list(
     Type.String({ pattern: '^(\\*|tok_[A-Za-z0-9]+)$' }),
+    mark.shown,
     'Ids of tokens that may send `x-gatehouse-explain: 1`; `*`: all. Default: none.',
   ),
   caller_routing: optional(
-    Type.Union([Type.Boolean(), Type.Array(Type.String({ pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
+    Type.Union([Type.Boolean(), Type.Array(Type.String({ ...mark.shown, pattern: '^(tok|proj)_[A-Za-z0-9]+$' }))], {
       description:
         'Whether requests (or of which tokens and projects) may have `models`, `provider`, `x-gatehouse-timeout` and `x-gatehouse-no-fallback`. Default true.',
     }),

@@ -1,6 +1,7 @@
 /** The settings of video and 3D models, and of their tasks. */
 import Type, { type TSchema } from 'typebox'
 import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 import { THREE_D_FORMATS } from '../../spec/three-d-request.ts'
 
 const seconds = (description: string, maximum: number) => number({ exclusiveMinimum: 0, maximum }, description)
@@ -97,23 +98,31 @@ export const TasksConfig = section({
   concurrency: integer({ minimum: 1, maximum: 1024 }, 'Tasks of a provider that run at a time. Default 32.'),
   callback_origins: list(
     Type.String({ pattern: '^https?://[^/?#@\\s]+$' }),
+    { ...mark.origin, ...mark.variable },
     'Private addresses for webhooks, such as `http://10.0.0.5:9000`. Default: none.',
   ),
 })
 export type TasksConfig = Type.Static<typeof TasksConfig>
 
 export const OutputsConfig = section({
-  directory: text('Directory of finished files. Default: outputs in the data directory.'),
+  directory: text(
+    { ...mark.shown, ...mark.variable, ...mark.restart },
+    'Directory of finished files. Default: outputs in the data directory.',
+  ),
   s3: optional(
     section(
       {
-        bucket: required({ minLength: 1 }, 'Name of the bucket. Required.'),
-        region: text('Region of the bucket. Default us-east-1.'),
-        endpoint: text('Address of another S3-compatible service. Default: Amazon S3.'),
-        access_key_id: text('Access key. Default: AWS_ACCESS_KEY_ID.'),
-        secret_access_key: text('Secret key. Default: AWS_SECRET_ACCESS_KEY.'),
-        prefix: text('Prefix of every object key. Default: none.'),
+        bucket: required({ ...mark.shown, ...mark.variable, minLength: 1 }, 'Name of the bucket. Required.'),
+        region: text({ ...mark.shown, ...mark.variable }, 'Region of the bucket. Default us-east-1.'),
+        endpoint: text(
+          { ...mark.origin, ...mark.variable, ...mark.sent_to },
+          'Address of another S3-compatible service. Default: Amazon S3.',
+        ),
+        access_key_id: text(mark.secret, 'Access key. Default: AWS_ACCESS_KEY_ID.'),
+        secret_access_key: text(mark.secret, 'Secret key. Default: AWS_SECRET_ACCESS_KEY.'),
+        prefix: text({ ...mark.shown, ...mark.variable }, 'Prefix of every object key. Default: none.'),
       },
+      mark.restart,
       'A bucket in place of the directory.',
     ),
   ),

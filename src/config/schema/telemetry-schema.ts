@@ -1,14 +1,15 @@
 /** The section `telemetry` of `gatehouse.yaml`: where traces and logs are exported. */
 import Type from 'typebox'
 import { flag, list, mapping, number, optional, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 const OtlpConfig = section(
   {
     endpoint: text(
-      { pattern: '^https?://' },
+      { ...mark.variable, ...mark.sent_to, pattern: '^https?://' },
       'Base URL of an OTLP collector (HTTP, protobuf). OTEL_EXPORTER_OTLP_ENDPOINT wins.',
     ),
-    headers: mapping(Type.String(), 'Sent with every export.'),
+    headers: mapping(Type.String(), mark.secret, 'Sent with every export.'),
     traces: flag('A span for each call and attempt. Default true.'),
     metrics: flag('The numbers of /metrics, every minute. Default false.'),
     logs: flag('The rows of the request log. Default false.'),
@@ -19,6 +20,7 @@ const OtlpConfig = section(
       'Ids of providers that get traceparent and tracestate; "*": all. Default: none.',
     ),
   },
+  mark.restart,
   'Needs a restart.',
 )
 export type OtlpConfig = Type.Static<typeof OtlpConfig>

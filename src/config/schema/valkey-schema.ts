@@ -1,16 +1,21 @@
 /** The section `valkey` of `gatehouse.yaml`: a Valkey or Redis server that gateways share. */
 import type Type from 'typebox'
 import { integer, required, section, text } from '../../spec/fields.ts'
+import { mark } from '../../spec/marks.ts'
 
 export const ValkeyConfig = section(
   {
-    url: required('redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS.'),
+    url: required(
+      { ...mark.origin, ...mark.secret },
+      'redis://<user>:<password>@<host>:<port>/<database>, or rediss:// for TLS.',
+    ),
     prefix: text(
-      { pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
+      { ...mark.shown, ...mark.variable, pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' },
       'Of every key; gateways with the same one share. Default gatehouse.',
     ),
     timeout_ms: integer({ minimum: 1, maximum: 10_000 }, 'Wait of a call for the server. Default 100.'),
   },
+  mark.restart,
   'Valkey or Redis from 6. Needs a restart.',
 )
 export type ValkeyConfig = Type.Static<typeof ValkeyConfig>
