@@ -1,5 +1,5 @@
 /** The lines of batches in the forms of the OpenAI API and the Messages API: the body of a request, and its result. */
-import { isRecord, parseJson, parseRequestJson } from '../kit/json.ts'
+import { asRecord, isRecord, memberOf, parseJson, parseRequestJson } from '../kit/json.ts'
 import { usageOf } from '../protocols/shared/upstream.ts'
 import type { Batch, BatchApi, BatchLine, BatchTokens, LineResult } from '../store/batches/batch-store.ts'
 
@@ -24,9 +24,9 @@ export const requestIdOf = ({ batch_id }: Pick<Batch, 'batch_id'>, { line }: Pic
 /** Of a response in the form of the OpenAI API or in that of the Messages API. */
 export function errorOf(text: string): { code: string; message: string } {
   const body = parseJson(text)
-  const error = isRecord(body) ? body.error : undefined
+  const error = memberOf(body, 'error')
   if (!isRecord(error)) return { code: '', message: '' }
-  const details = isRecord(error.details) ? error.details : {}
+  const details = asRecord(error.details)
   return { code: String(details.error_code ?? error.code ?? ''), message: String(error.message ?? '') }
 }
 

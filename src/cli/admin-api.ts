@@ -1,6 +1,6 @@
 /** The admin API of a running gateway, as commands use it. */
 import { isLoopbackHost } from '../kit/address.ts'
-import { isRecord } from '../kit/json.ts'
+import { asRecord, isRecord, memberOf } from '../kit/json.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -135,7 +135,7 @@ export function pathWith(path: string, query: Readonly<Record<string, string | u
 
 /** What the gateway says is for its clients: it holds no secret. */
 function troubleOf(status: number, body: unknown, host: string): string {
-  const error = isRecord(body) && isRecord(body.error) ? body.error : {}
+  const error = asRecord(memberOf(body, 'error'))
   const reason = typeof error.message === 'string' ? error.message : undefined
   if (reason === undefined)
     return `${host} answers with status ${status}, not as the admin API of a gateway: check the address.`

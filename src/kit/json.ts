@@ -134,6 +134,12 @@ export type JsonRecord = Record<string, unknown>
 export const isRecord = (value: unknown): value is JsonRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** An empty record for a value that is none: its members are then absent. */
+export const asRecord = (value: unknown): JsonRecord => (isRecord(value) ? value : {})
+
+/** The records of a list; none where the value is no list. */
+export const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : [])
+
 /** A member of a value that may be anything. */
 export const memberOf = (value: unknown, name: string): unknown => (isRecord(value) ? value[name] : undefined)
 

@@ -1,6 +1,6 @@
 /** Shared by the APIs for embeddings, rerank and moderation: the names of input types, and the counts of usage. */
 import { byName } from '../kit/by-name.ts'
-import { isRecord } from '../kit/json.ts'
+import { asRecord, isRecord, memberOf } from '../kit/json.ts'
 
 export type InputTypeNames = { query: string; document: string }
 
@@ -19,8 +19,8 @@ export function toVendorInputType(value: string, names: InputTypeNames): string 
 /** The token count of an API with input tokens only. */
 export function readTokenCount(payload: unknown): number | undefined {
   if (!isRecord(payload)) return undefined
-  const usage = isRecord(payload.usage) ? payload.usage : {}
-  const google = isRecord(payload.usageMetadata) ? payload.usageMetadata : {}
+  const usage = asRecord(payload.usage)
+  const google = asRecord(payload.usageMetadata)
   const counts = [usage.prompt_tokens, usage.total_tokens, usage.input_tokens, google.promptTokenCount]
   return counts.find(isCount)
 }
@@ -29,9 +29,9 @@ const isCount = (value: unknown): value is number => typeof value === 'number' &
 
 /** The billed usage: tokens or whole searches. */
 export function readBilledUnits(payload: unknown): { prompt_tokens?: number; search_units?: number } {
-  const meta = isRecord(payload) && isRecord(payload.meta) ? payload.meta : {}
-  const units = isRecord(meta.billed_units) ? meta.billed_units : {}
-  const counted = isRecord(meta.tokens) ? meta.tokens : {}
+  const meta = asRecord(memberOf(payload, 'meta'))
+  const units = asRecord(meta.billed_units)
+  const counted = asRecord(meta.tokens)
   const tokens = readTokenCount(payload) ?? [counted.input_tokens, units.input_tokens].find(isCount)
   const { search_units } = units
   return {

@@ -2,7 +2,7 @@
  * Checks generated values against a JSON Schema (draft 2020-12, and the older forms that clients still send).
  * It is our own because clients write the schemas: its steps are bounded, and patterns never reach a backtracking matcher.
  */
-import { canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
+import { asRecord, canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
 import { compilePattern, type Pattern } from './pattern.ts'
 
 export type Schema = Record<string, unknown>
@@ -183,10 +183,10 @@ function fitsObject(schema: Schema, value: Record<string, unknown>, work: Schema
   if (typeof schema.maxProperties === 'number' && keys.length > schema.maxProperties) return false
   const has = (key: unknown) => typeof key === 'string' && Object.hasOwn(value, key)
   if (!listOf(schema.required).every(has)) return false
-  for (const [key, needed] of Object.entries(isRecord(schema.dependentRequired) ? schema.dependentRequired : {})) {
+  for (const [key, needed] of Object.entries(asRecord(schema.dependentRequired))) {
     if (has(key) && !listOf(needed).every(has)) return false
   }
-  for (const [key, other] of Object.entries(isRecord(schema.dependentSchemas) ? schema.dependentSchemas : {})) {
+  for (const [key, other] of Object.entries(asRecord(schema.dependentSchemas))) {
     if (has(key) && !fitsSchema(other, value, work, depth + 1)) return false
   }
   return keys.every(
@@ -200,7 +200,7 @@ function fitsObject(schema: Schema, value: Record<string, unknown>, work: Schema
 export function memberSchemas(schema: Schema, key: string, work: SchemaWork): unknown[] {
   const found: unknown[] = []
   if (isRecord(schema.properties) && Object.hasOwn(schema.properties, key)) found.push(schema.properties[key])
-  for (const [source, member] of Object.entries(isRecord(schema.patternProperties) ? schema.patternProperties : {})) {
+  for (const [source, member] of Object.entries(asRecord(schema.patternProperties))) {
     if (work.steps < 0) break
     if (patternOf(source, work)?.matches(key)) found.push(member)
   }

@@ -1,5 +1,5 @@
 /** Generates arrays and objects that fit a flat JSON Schema. */
-import { canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
+import { asRecord, canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
 import {
   fitsSchema,
   itemSchemas,
@@ -126,7 +126,7 @@ function chosenKeys(schema: Schema, { properties, required, maximum, depth, samp
     remaining--
   }
   const keys = new Set([...properties.filter((key) => withRequired.has(key)), ...required])
-  const dependent = isRecord(schema.dependentRequired) ? schema.dependentRequired : {}
+  const dependent = asRecord(schema.dependentRequired)
   // The iteration of a set includes the values that are added meanwhile.
   for (const key of keys) {
     if (keys.size > MAX_MEMBERS) break

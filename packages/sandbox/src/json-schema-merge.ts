@@ -1,5 +1,5 @@
 /** Merges two JSON Schemas into one whose values fit both, as far as keywords can express it. */
-import { canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
+import { asRecord, canonicalJson as canonical, isRecord } from '../../../src/kit/json.ts'
 import { listOf, memberSchemas, type Schema, type SchemaWork, widthOf } from './json-schema-check.ts'
 
 /** Of two bounds, the stricter one is kept: the larger or the smaller number. */
@@ -12,7 +12,7 @@ const MEMBERS_PER_STEP = 5
 /** `false` when the two clearly exclude each other. */
 export function mergeSchemas(left: unknown, right: unknown, work: SchemaWork): Schema | false {
   if (left === false || right === false) return false
-  if (!isRecord(left)) return isRecord(right) ? right : {}
+  if (!isRecord(left)) return asRecord(right)
   if (!isRecord(right) || Object.keys(right).length === 0) return left
   if (Object.keys(left).length === 0) return right
   work.steps -= (widthOf(left) + widthOf(right)) / MEMBERS_PER_STEP

@@ -3,7 +3,7 @@
  * usage, errors.
  */
 import type { Clock } from '../../../src/kit/clock.ts'
-import { isRecord, type JsonRecord, memberOf, parseJson } from '../../../src/kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, parseJson } from '../../../src/kit/json.ts'
 import type { RealtimeProvider } from '../../../src/providers/realtime.ts'
 import { MAX_AUDIO_CHARACTERS } from './chat-audio.ts'
 
@@ -62,7 +62,7 @@ function receiveRealtime(session: Session, event: JsonRecord, emit: Emit): void 
       emit({ type: 'conversation.item.added', item: event.item })
       break
     case 'response.create':
-      respond(session, isRecord(event.response) ? event.response : {}, emit)
+      respond(session, asRecord(event.response), emit)
       break
     case 'response.cancel':
     case 'input_audio_buffer.append':

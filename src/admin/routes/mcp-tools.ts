@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
-import { canonicalJson, isRecord, parseJson } from '../../kit/json.ts'
+import { asRecord, canonicalJson, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { SANDBOX_TOOLS } from '../../providers/mcp/sandbox-tools.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -117,7 +117,7 @@ const BUILT_IN: McpToolRow[] = SANDBOX_TOOLS.map((tool) => {
 function toolView(row: McpToolRow): McpTool {
   const { server, tool, hash, seen_at, approved_at, approved_by, approved_hash } = row
   const [before, after] = [row.approved_definition ?? '{}', row.definition].map((text) => parseJson(text))
-  const [old, now] = [isRecord(before) ? before : {}, isRecord(after) ? after : {}]
+  const [old, now] = [asRecord(before), asRecord(after)]
   const state = approved_hash === null ? 'pending' : approved_hash === hash ? 'approved' : 'changed'
   const names = state === 'changed' ? [...new Set([...Object.keys(old), ...Object.keys(now)])] : []
   const differs = (name: string) => JSON.stringify(old[name]) !== JSON.stringify(now[name])

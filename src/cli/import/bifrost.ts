@@ -3,7 +3,7 @@
  * (https://github.com/maximhq/bifrost, `framework/configstore/tables`). Both are brought into the form of the tables.
  */
 import { byName } from '../../kit/by-name.ts'
-import { isRecord, parseJson } from '../../kit/json.ts'
+import { isRecord, parseJson, recordsIn } from '../../kit/json.ts'
 import { readBifrostAccounts } from './bifrost-accounts.ts'
 import { readBifrostProviders } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
@@ -162,8 +162,6 @@ const nameOf = (row: Row): string => String(row.name ?? row.id ?? '?').slice(0, 
 
 const isTrue = (value: unknown): boolean =>
   value === true || value === 1 || value === 't' || value === '1' || value === 'true'
-
-const recordsIn = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRecord) : [])
 
 /** The names of a list that allows; undefined: all of them. */
 function listOf(given: unknown): string[] | undefined {

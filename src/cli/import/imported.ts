@@ -1,7 +1,7 @@
 /** Collects what a reader finds in the configuration of another gateway, and what becomes of each of its members. */
 import type { AccountSettings } from '../../accounts/settings.ts'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
-import { isRecord, memberOf, parseJson } from '../../kit/json.ts'
+import { asRecord, isRecord, memberOf, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
 
 export const SOURCES = ['litellm', 'new-api', 'one-api', 'bifrost', 'portkey'] as const
@@ -127,10 +127,7 @@ export function createDraft(source: SourceName, file?: unknown): Draft {
   }
 }
 
-function recordOf(file: unknown, name: string): Record<string, unknown> {
-  const value = memberOf(file, name)
-  return isRecord(value) ? value : {}
-}
+const recordOf = (file: unknown, name: string) => asRecord(memberOf(file, name))
 
 /** Names come from the source: `constructor` is no member of an object that has none. */
 export const own = (record: Record<string, unknown>, name: string): unknown =>

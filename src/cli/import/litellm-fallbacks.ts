@@ -1,6 +1,6 @@
 /** Reads fallbacks and aliases of the models of LiteLLM. */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
-import { isRecord } from '../../kit/json.ts'
+import { asRecord, isRecord } from '../../kit/json.ts'
 import { type Draft, firstOf, type Members } from './imported.ts'
 import { modelId } from './model-targets.ts'
 
@@ -16,7 +16,7 @@ export function readFallbacks(draft: Draft, members: Members): undefined {
     if (list === undefined) continue
     if (!Array.isArray(list)) draft.dropped(members.at(name), 'it must be a list')
     for (const [index, entry] of (Array.isArray(list) ? list : []).entries()) {
-      for (const [id, others] of Object.entries(isRecord(entry) ? entry : {})) {
+      for (const [id, others] of Object.entries(asRecord(entry))) {
         addFallback(draft, { id, reason, others, path: `${members.at(name)}[${index}].${id}` })
       }
     }

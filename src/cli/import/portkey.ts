@@ -4,7 +4,7 @@
  */
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
-import { isRecord, parseJson } from '../../kit/json.ts'
+import { asRecord, isRecord, parseJson, recordsIn } from '../../kit/json.ts'
 import { type Draft, type Members, membersOf, SILENT } from './imported.ts'
 import { rateOf } from './limits.ts'
 import { modelId } from './model-targets.ts'
@@ -68,7 +68,7 @@ function readProvider(draft: Draft, { row, table, known }: ProviderParts): undef
   const key = keyOf(draft, members, { slug, tree })
   if (key !== undefined) tree.key = key
   const models = members.take('models')
-  const listed = Array.isArray(models) ? models.filter(isRecord) : []
+  const listed = recordsIn(models)
   if (listed.length === 0) tree.discover = true
   const id = draft.provider(slug, tree)
   known.set(slug, id)
@@ -115,7 +115,7 @@ const WINDOWS: Record<string, string> = { rpm: '1m', rph: '1h', rpd: '1d', rps: 
 function rateLimitsOf(draft: Draft, members: Members, to: string): Tree | undefined {
   const given = members.take('rate_limits')
   const limits: Tree = {}
-  for (const [index, entry] of (Array.isArray(given) ? given.filter(isRecord) : []).entries()) {
+  for (const [index, entry] of recordsIn(given).entries()) {
     const path = `${members.at('rate_limits')}[${index}]`
     const unit = entry.type === 'requests' || entry.type === 'tokens' ? entry.type : undefined
     const most = Number(entry.value)
@@ -150,7 +150,7 @@ function readApiKey(draft: Draft, row: Row): void {
   for (const [key, most] of Object.entries(rateLimitsOf(quiet, membersOf(quiet, row, path), '') ?? {})) {
     options.push(`--limit ${key}=${most}`)
   }
-  const usage = isRecord(row.usage_limits) ? row.usage_limits : {}
+  const usage = asRecord(row.usage_limits)
   const window = { monthly: 'month', weekly: 'week' }[String(usage.periodic_reset ?? '')] ?? 'total'
   const isMoney = usage.type === undefined || usage.type === 'cost'
   if (typeof usage.credit_limit === 'number' && isMoney) options.push(`--budget ${usage.credit_limit}/${window}`)

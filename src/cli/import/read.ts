@@ -80,7 +80,7 @@ function convert(draft: Draft, { currency, exchange_rates }: Record<string, unkn
   const budgets = lists.flatMap((one) => (one.budgets ?? []) as { amount: number }[])
   const spenders = [...projects, ...tokens].filter(({ used = 0 }) => used > 0)
   if (budgets.length + spenders.length === 0) return
-  const rate = isRecord(exchange_rates) ? exchange_rates.USD : undefined
+  const rate = memberOf(exchange_rates, 'USD')
   if (typeof rate !== 'number')
     throw new Error(`its amounts are US dollars, and those of the ledger ${currency}: set ledger.exchange_rates.USD`)
   const converted = (amount: number) => Math.min(MAX_AMOUNT, Number((amount * rate).toPrecision(12)))

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { isRecord } from '../../kit/json.ts'
+import { asRecord, isRecord } from '../../kit/json.ts'
 import { readAll } from '../../kit/read-all.ts'
 import { checkedAddress } from '../admin-api.ts'
 import type { Arguments } from '../arguments.ts'
@@ -121,7 +121,6 @@ function rowsOf(value: unknown, path: string): Row[] {
   if (value !== null && !Array.isArray(value)) throw new Error(`${path} answers without a list of rows`)
   return (value ?? []).filter(isRecord)
 }
-const bodyOf = (value: unknown): Body => (isRecord(value) ? value : {})
 
 type Page = {
   rows: Row[]
@@ -139,7 +138,7 @@ async function allPages({ call, draft }: Running, path: string, of: (body: Body)
   let bytes = 0
   const read = async (page: number) => {
     const before = rows.size
-    const read = of(bodyOf(await call(`${path}${page}`)))
+    const read = of(asRecord(await call(`${path}${page}`)))
     for (const row of read.rows) rows.set(row[key] ?? rows.size, row)
     bytes += JSON.stringify(read.rows).length
     return { ...read, hasNew: rows.size > before }
@@ -169,7 +168,7 @@ async function allPages({ call, draft }: Running, path: string, of: (body: Body)
 
 async function readLiteLlm(running: Running): Promise<Tables> {
   const { call, draft } = running
-  const models = bodyOf(await call('/model/info'))
+  const models = asRecord(await call('/model/info'))
   draft.dropped(
     '/model/info',
     'it has no keys of providers, own prices, fallbacks, aliases and settings; import config.yaml too',
@@ -200,16 +199,16 @@ async function readLiteLlm(running: Running): Promise<Tables> {
 /** Secrets are left out, or shown with asterisks; `model_info` has what LiteLLM knows of the model besides what was written. */
 function withoutMasks(row: Row): Row {
   const isMasked = (value: unknown) => typeof value === 'string' && value.includes('****')
-  const params = Object.entries(bodyOf(row.litellm_params)).flatMap(([name, value]) => {
+  const params = Object.entries(asRecord(row.litellm_params)).flatMap(([name, value]) => {
     if (value === false) return []
     if (!isMasked(value)) return [[name, value]]
     // The key of one address is not that of another.
-    const host = URL.parse(String(bodyOf(row.litellm_params).api_base))
+    const host = URL.parse(String(asRecord(row.litellm_params).api_base))
       ?.host.toUpperCase()
       .replaceAll(/[^A-Z0-9]+/g, '_')
     return name === 'api_key' && host ? [[name, `os.environ/KEY_OF_${host}`]] : []
   })
-  const { mode, base_model, access_groups } = bodyOf(row.model_info)
+  const { mode, base_model, access_groups } = asRecord(row.model_info)
   return {
     model_name: row.model_name,
     litellm_params: Object.fromEntries(params),
@@ -244,7 +243,7 @@ async function readNewApi(running: Running): Promise<Tables> {
   const channels = await list('/api/channel/')
   const users = await list('/api/user/')
   const tokens = await list('/api/token/')
-  const self = bodyOf(bodyOf(await running.call('/api/user/self')).data).id
+  const self = asRecord(asRecord(await running.call('/api/user/self')).data).id
   const others = users.filter(({ id }) => id !== self && !tokens.some(({ user_id }) => user_id === id))
   if (others.length > 0) {
     running.draft.dropped('/api/token/', `it lists the tokens of user ${self}; those of others are in the database`)
@@ -261,7 +260,7 @@ async function readNewApi(running: Running): Promise<Tables> {
 /** What everybody may see: the quota of a dollar. */
 async function optionsOf({ call, draft }: Running): Promise<Row[]> {
   draft.dropped('/api/option/', 'its prices and ratios are not read; import its database')
-  const status = bodyOf(bodyOf(await call('/api/status')).data)
+  const status = asRecord(asRecord(await call('/api/status')).data)
   return [
     { key: 'QuotaPerUnit', value: status.quota_per_unit },
     { key: 'AutoGroups', value: null },
@@ -274,7 +273,7 @@ async function withKeys({ call }: Running, tokens: Row[]): Promise<Row[]> {
   const shown: Body = {}
   for (let at = 0; at < masked.length; at += PAGE) {
     const ids = masked.slice(at, at + PAGE).map(({ id }) => id)
-    Object.assign(shown, bodyOf(bodyOf(bodyOf(await call('/api/token/batch/keys', { ids })).data).keys))
+    Object.assign(shown, asRecord(asRecord(asRecord(await call('/api/token/batch/keys', { ids })).data).keys))
   }
   return tokens.map((row) => (masked.includes(row) ? { ...row, key: shown[String(row.id)] ?? null } : row))
 }

@@ -1,7 +1,7 @@
 /** The tools of MCP servers for chat models, called through the pipeline as those of MCP clients are. */
 import type { Pipeline } from '../../calls/pipeline.ts'
 import type { McpSettings } from '../../config/config.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, recordsIn } from '../../kit/json.ts'
 import { type McpOffer, McpRefusal } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { toNano } from '../../spec/price.ts'
@@ -81,7 +81,7 @@ export function createToolServers({ servers, lists, pipeline, settings }: ToolSe
 
 /** Media are named, since a result is one text for a model. */
 function textOf({ content, structuredContent }: Record<string, unknown>): string {
-  const blocks = Array.isArray(content) ? content.filter(isRecord) : []
+  const blocks = recordsIn(content)
   const texts = blocks.map((block) => {
     if (typeof block.text === 'string') return block.text
     if (isRecord(block.resource) && typeof block.resource.text === 'string') return block.resource.text

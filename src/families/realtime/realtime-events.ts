@@ -1,5 +1,5 @@
 /** Reads the events of realtime APIs, as far as a session has to know them: what begins a response, what it delivers, what it used. */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../kit/json.ts'
 import type { RealtimeApi } from '../../providers/realtime.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import type { Units } from '../../spec/usage.ts'
@@ -44,7 +44,6 @@ export type RealtimeEvents = {
 export const eventsOf = (api: RealtimeApi): RealtimeEvents => (api === 'openai' ? OPENAI : createGeminiEvents())
 
 const countOf = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, value as number) : 0)
-const recordOf = (value: unknown): JsonRecord => (isRecord(value) ? value : {})
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 /** Of base64, in bytes. */
 const bytesOf = (base64: unknown): number => (textOf(base64).length * 3) / 4
@@ -56,7 +55,7 @@ const OPENAI: RealtimeEvents = {
   ofClient(event, text, names) {
     if (event.type === 'session.update') return withSession(event, text, names)
     if (event.type !== 'response.create') return { text, begins: false }
-    const response = recordOf(event.response)
+    const response = asRecord(event.response)
     refuseOthers(response, names)
     const max_output_tokens = outputLimit(response)
     if (typeof event.event_id === 'string') return { text, begins: true, event_id: event.event_id, max_output_tokens }
@@ -66,19 +65,19 @@ const OPENAI: RealtimeEvents = {
 
   ofProvider(event, text, { model }) {
     const { type, response_id } = event
-    const response = recordOf(event.response)
+    const response = asRecord(event.response)
     switch (type) {
       case 'session.created':
       case 'session.updated': {
-        const session = recordOf(event.session)
-        const { transcription = session.input_audio_transcription } = recordOf(recordOf(session.audio).input)
-        const transcriber = textOf(recordOf(transcription).model)
+        const session = asRecord(event.session)
+        const { transcription = session.input_audio_transcription } = asRecord(asRecord(session.audio).input)
+        const transcriber = textOf(asRecord(transcription).model)
         return { text: session.model === undefined ? text : withModel(event, session, model), transcriber }
       }
       case 'conversation.item.input_audio_transcription.completed':
         return { text, transcribed: transcribedIn(event) }
       case 'error':
-        return { text, refuses: textOf(recordOf(event.error).event_id) }
+        return { text, refuses: textOf(asRecord(event.error).event_id) }
       case 'response.created':
         return { text, id: textOf(response.id), begins: true }
       case 'response.done':
@@ -130,7 +129,7 @@ function outputLimit({ max_output_tokens, max_response_output_tokens }: JsonReco
 
 /** A session keeps its model: an event that names it gets the provider's name of it, one that names another is refused. */
 function withSession(event: JsonRecord, text: string, names: SessionNames): ClientEvent {
-  const session = recordOf(event.session)
+  const session = asRecord(event.session)
   refuseOthers(session, names)
   const { type } = session
   if (type !== undefined && type !== null && type !== 'realtime') {
@@ -154,12 +153,12 @@ function refuseOthers(settings: JsonRecord, { model, upstream_model, is_limited 
   }
   if (!is_limited) return
   const { prompt, tools } = settings
-  const input = recordOf(recordOf(settings.audio).input)
+  const input = asRecord(asRecord(settings.audio).input)
   if (prompt) throw notForLimited('prompt', 'a stored prompt')
   if (settings.input_audio_transcription || input.transcription) {
     throw notForLimited('audio.input.transcription', 'another model for transcriptions')
   }
-  if (Array.isArray(tools) && tools.some((tool) => recordOf(tool).type !== 'function')) {
+  if (Array.isArray(tools) && tools.some((tool) => asRecord(tool).type !== 'function')) {
     throw notForLimited('tools', 'tools other than functions')
   }
 }
@@ -172,9 +171,9 @@ const notForLimited = (param: string, what: string) =>
 /** https://platform.openai.com/docs/api-reference/realtime-server-events/response/done */
 function openaiUnits(given: unknown): Units | undefined {
   if (!isRecord(given)) return undefined
-  const input = recordOf(given.input_token_details)
-  const output = recordOf(given.output_token_details)
-  const cached = recordOf(input.cached_tokens_details)
+  const input = asRecord(given.input_token_details)
+  const output = asRecord(given.output_token_details)
+  const cached = asRecord(input.cached_tokens_details)
   return {
     input_tokens: countOf(given.input_tokens),
     output_tokens: countOf(given.output_tokens),
@@ -192,7 +191,7 @@ function transcribedIn({ item_id, content_index, usage }: JsonRecord): InputTran
   const units: Units = {
     input_tokens: countOf(usage.input_tokens),
     output_tokens: countOf(usage.output_tokens),
-    input_audio_tokens: countOf(recordOf(usage.input_token_details).audio_tokens),
+    input_audio_tokens: countOf(asRecord(usage.input_token_details).audio_tokens),
     ...(typeof seconds === 'number' && { audio_seconds: Math.max(0, seconds) }),
     requests: 1,
   }
@@ -216,11 +215,11 @@ function createGeminiEvents(): RealtimeEvents {
       const { setup, clientContent = event.client_content } = event
       if (isRecord(setup)) {
         refuseOthers({ tools: undefined }, names)
-        const tools = Array.isArray(setup.tools) ? setup.tools.map(recordOf) : []
+        const tools = Array.isArray(setup.tools) ? setup.tools.map(asRecord) : []
         if (names.is_limited && tools.some((tool) => Object.keys(tool).some((name) => !FUNCTIONS.has(name)))) {
           throw notForLimited('tools', 'tools other than functions')
         }
-        const config = recordOf(setup.generationConfig ?? setup.generation_config)
+        const config = asRecord(setup.generationConfig ?? setup.generation_config)
         const limit = config.maxOutputTokens ?? config.max_output_tokens
         const changed = { ...event, setup: { ...setup, model: `models/${names.upstream_model}` } }
         return {
@@ -229,14 +228,14 @@ function createGeminiEvents(): RealtimeEvents {
           max_output_tokens: typeof limit === 'number' && limit > 0 ? limit : undefined,
         }
       }
-      const content = recordOf(clientContent)
+      const content = asRecord(clientContent)
       return { text, begins: (content.turnComplete ?? content.turn_complete) === true }
     },
 
     ofProvider(event, text) {
-      const content = recordOf(event.serverContent)
-      const parts = recordOf(content.modelTurn).parts
-      const delivers = Array.isArray(parts) ? deliveredIn(parts.map(recordOf)) : undefined
+      const content = asRecord(event.serverContent)
+      const parts = asRecord(content.modelTurn).parts
+      const delivers = Array.isArray(parts) ? deliveredIn(parts.map(asRecord)) : undefined
       const begins = delivers !== undefined || isRecord(event.toolCall)
       if (begins && isComplete) isComplete = false
       if (isRecord(event.usageMetadata)) units = geminiUnits(event.usageMetadata)
@@ -262,7 +261,7 @@ function deliveredIn(parts: readonly JsonRecord[]): Delivered {
   let [characters, audio_tokens] = [0, 0]
   for (const part of parts) {
     characters += textOf(part.text).length
-    audio_tokens += bytesOf(recordOf(part.inlineData).data) / GEMINI_BYTES_A_TOKEN
+    audio_tokens += bytesOf(asRecord(part.inlineData).data) / GEMINI_BYTES_A_TOKEN
   }
   return { characters, audio_tokens }
 }
@@ -270,7 +269,7 @@ function deliveredIn(parts: readonly JsonRecord[]): Delivered {
 /** https://ai.google.dev/api/live#usagemetadata */
 function geminiUnits(usage: JsonRecord): Units {
   const audioOf = (details: unknown) =>
-    (Array.isArray(details) ? details.map(recordOf) : [])
+    (Array.isArray(details) ? details.map(asRecord) : [])
       .filter(({ modality }) => modality === 'AUDIO')
       .reduce((sum, { tokenCount }) => sum + countOf(tokenCount), 0)
   const thoughts = countOf(usage.thoughtsTokenCount)

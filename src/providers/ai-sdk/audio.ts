@@ -1,5 +1,5 @@
 /** One adapter each for vendors of speech and of transcription that have an AI SDK package with `doGenerate`. */
-import { isRecord, parseJson } from '../../kit/json.ts'
+import { isRecord, memberOf, parseJson } from '../../kit/json.ts'
 import { sentencesOf } from '../../kit/sentences.ts'
 import { refusedField } from '../../protocols/shared/request-error.ts'
 import type { Transcript, TranscriptWord } from '../../spec/audio-request.ts'
@@ -126,7 +126,7 @@ function optionsOf(request: TranscriptRequest, vendor: TranscriptionFamily): Rec
 /** Of a response in OpenAI's shape: some packages leave them out where there are segments too. */
 function wordsIn({ response }: Wire): Timed[] | undefined {
   const payload = parseJson(response?.text ?? '')
-  const words: unknown = isRecord(payload) ? payload.words : undefined
+  const words: unknown = memberOf(payload, 'words')
   if (!Array.isArray(words)) return undefined
   return words.flatMap((one: unknown) =>
     isRecord(one) && typeof one.word === 'string' && typeof one.start === 'number' && typeof one.end === 'number'

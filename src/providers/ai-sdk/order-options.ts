@@ -1,7 +1,7 @@
 /** The vendor's own options of an order: from `metadata`, the provider's configuration and renamed fields. */
 import type { JSONObject } from '@ai-sdk/provider'
 import type { ProviderConfig } from '../../config/schema/schema.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, type JsonRecord } from '../../kit/json.ts'
 
 type Order = { metadata?: JsonRecord | undefined }
 
@@ -45,7 +45,7 @@ export function ownOptions<Fields extends Order>(order: Fields, parts: OptionPar
   const set = Object.entries<string[] | undefined>(covered).flatMap(([field, names = []]) =>
     original[field as keyof Fields] === undefined ? [] : names,
   )
-  return jsonOf(withoutNames({ ...defaults, ...withoutNames(isRecord(found) ? found : {}, never) }, set))
+  return jsonOf(withoutNames({ ...defaults, ...withoutNames(asRecord(found), never) }, set))
 }
 
 /** Names are compared without case and underscores. */

@@ -2,7 +2,7 @@
  * Batches of Google's Gemini API (https://ai.google.dev/gemini-api/docs/batch-api, https://ai.google.dev/api/files, read on
  * 2026-11-28): a file of lines is uploaded, and a batch with a name of ours is created of it.
  */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, recordsIn } from '../../kit/json.ts'
 import { type BatchClientParts, createBatchClient, endsBefore, pathBelow } from './batch-client.ts'
 import type { BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
 
@@ -32,7 +32,7 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
 
   const stateIn = ({ metadata }: JsonRecord): string => String(isRecord(metadata) ? metadata.state : '')
   const nameIn = (value: unknown): string => {
-    const name = isRecord(value) ? value.name : undefined
+    const name = memberOf(value, 'name')
     if (typeof name === 'string' && /^[\w/-]+$/.test(name)) return name
     throw client.notUnderstood()
   }
@@ -72,7 +72,7 @@ export function createContentgenBatches(parts: BatchClientParts): BatchProvider 
       for (let page = 0, token = ''; page < MOST_PAGES; page++) {
         const query = `?pageSize=${LISTED}${token}`
         const { operations, nextPageToken } = await client.json({ path: '/batches', query, signal })
-        const listed = Array.isArray(operations) ? operations.filter(isRecord) : []
+        const listed = recordsIn(operations)
         const found = listed.find(({ metadata }) => isRecord(metadata) && metadata.displayName === mark)
         if (found) return { id: nameIn(found) }
         if (endsBefore(since, listed.map(createdAt))) return 'absent'
@@ -105,8 +105,8 @@ const createdAt = ({ metadata }: JsonRecord): number =>
   Date.parse(String(isRecord(metadata) ? metadata.createTime : '')) / 1000
 
 function responsesIn({ response, metadata }: JsonRecord): unknown {
-  const output = isRecord(metadata) && isRecord(metadata.output) ? metadata.output : {}
-  return (isRecord(response) ? response.responsesFile : undefined) ?? output.responsesFile
+  const output = asRecord(memberOf(metadata, 'output'))
+  return memberOf(response, 'responsesFile') ?? output.responsesFile
 }
 
 function resultOf({ key: id, response, error }: JsonRecord): VendorResult | undefined {

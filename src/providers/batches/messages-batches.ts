@@ -3,7 +3,7 @@
  * They have no name and no metadata: one that may have been created before a crash is recognised by the ids of its lines,
  * which it shows once it has ended.
  */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
 import { streamOf } from '../../kit/stream-of.ts'
 import { type BatchClientParts, createBatchClient, joined, pathBelow } from './batch-client.ts'
 import type { BatchProvider, VendorResult } from './batch-provider.ts'
@@ -114,6 +114,6 @@ function resultOf({ custom_id: id, result }: JsonRecord): VendorResult | undefin
     const why = type === 'canceled' ? 'canceled' : 'expired'
     return { id, is: 'not executed', why, message: 'The provider did not execute it.' }
   }
-  const inner = isRecord(error) && isRecord(error.error) ? error.error : {}
+  const inner = asRecord(memberOf(error, 'error'))
   return { id, is: 'answered', status: STATUSES[String(inner.type)] ?? 500, body: JSON.stringify(error) }
 }

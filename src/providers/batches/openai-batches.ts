@@ -2,7 +2,7 @@
  * Batches in the form of OpenAI's API, which Groq has too, and in those of Azure OpenAI, Mistral and Together: a file of
  * lines is uploaded, and a batch is created of it. No two uploads have the same id, so a batch is found by that of its file.
  */
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, parseJson } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import { type BatchClientParts, createBatchClient, endsBefore, FULL, formOf, pathBelow } from './batch-client.ts'
 import type { BatchLine, BatchProvider, BatchState, VendorResult } from './batch-provider.ts'
@@ -131,7 +131,7 @@ export function createOpenAiBatches({ isAzure, ...parts }: BatchClientParts & { 
       const response = await client.send({ path: batches, query, signal })
       const payload = parseJson(await response.text())
       // Together's list is a bare one.
-      const data = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
+      const data = Array.isArray(payload) ? payload : memberOf(payload, 'data')
       if (dialect.is_short && (payload === null || data === null)) return
       if (!Array.isArray(data)) throw client.notUnderstood()
       const found = data.filter(isRecord)
@@ -236,7 +236,7 @@ function resultOf({ custom_id: id, response, error }: JsonRecord): VendorResult 
     const status = typeof response.status_code === 'number' ? response.status_code : 200
     return { id, is: 'answered', status, body: JSON.stringify(response.body) }
   }
-  const { code, message } = isRecord(error) ? error : {}
+  const { code, message } = asRecord(error)
   const why = NOT_EXECUTED[String(code)] ?? 'errored'
   return {
     id,

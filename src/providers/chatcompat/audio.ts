@@ -1,6 +1,6 @@
 /** Speech and transcription by any provider with OpenAI's paths: `/audio/speech`, `/audio/transcriptions`, `/audio/translations`. */
 import { matchesGlob } from '../../kit/glob.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
 import { createEventSource, payloadOf } from '../../protocols/shared/chunk-stream.ts'
 import { type Faults, holdsError } from '../../protocols/shared/upstream.ts'
 import type { Transcript, TranscriptSegment, TranscriptUsage } from '../../spec/audio-request.ts'
@@ -224,7 +224,7 @@ function transcriptUsage(usage: unknown): TranscriptUsage | undefined {
     return { type: 'duration', seconds: usage.seconds }
   const counts = tokensIn(usage)
   if (!counts) return undefined
-  const details = isRecord(usage.input_token_details) ? usage.input_token_details : {}
+  const details = asRecord(usage.input_token_details)
   const [text_tokens, audio_tokens] = [countOf(details.text_tokens), countOf(details.audio_tokens)]
   const known = {
     ...(text_tokens === undefined ? {} : { text_tokens }),

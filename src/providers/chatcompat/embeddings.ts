@@ -1,6 +1,6 @@
 /** Embeddings of any OpenAI-compatible vendor: `POST /embeddings`, vectors as numbers or as base64. */
 import { floatsOfBase64 } from '../../kit/float32.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, memberOf } from '../../kit/json.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import type { ProviderSettings } from '../settings.ts'
 import { readTokenCount, toVendorInputType } from '../text-api.ts'
@@ -31,7 +31,7 @@ export function createCompatEmbeddings(parts: CompatParts): EmbeddingProvider {
       const { input_type, ...rest } = request
       const body = { model, input: inputs, ...format, ...rest, ...inputTypeField(input_type) }
       const payload = await post.send({ path: '/embeddings', model, body, request_id, signal })
-      const list = Array.isArray(payload) ? payload : isRecord(payload) ? payload.data : undefined
+      const list = Array.isArray(payload) ? payload : memberOf(payload, 'data')
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
       const embeddings = inOrder(list).map(vectorOf)
       const vectors = embeddings.filter((vector) => vector !== undefined)

@@ -1,5 +1,5 @@
 /** Reads the response of an OpenAI-shaped provider to an image order: images, usage, and the events of a stream to its end. */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../kit/json.ts'
 import { createEventSource, payloadOf } from '../../protocols/shared/chunk-stream.ts'
 import { type Faults, holdsError } from '../../protocols/shared/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -46,7 +46,7 @@ function usageIn({ usage }: JsonRecord): ImageUsage | undefined {
   const output_tokens = countOf(usage.output_tokens) ?? countOf(usage.completion_tokens) ?? 0
   const total_tokens = Math.max(countOf(usage.total_tokens) ?? 0, input_tokens + output_tokens)
   if (total_tokens === 0) return undefined
-  const details = isRecord(usage.input_tokens_details) ? usage.input_tokens_details : {}
+  const details = asRecord(usage.input_tokens_details)
   const [text_tokens, image_tokens] = [countOf(details.text_tokens), countOf(details.image_tokens)]
   const counts = text_tokens === undefined && image_tokens === undefined ? undefined : { text_tokens, image_tokens }
   return {

@@ -2,7 +2,7 @@
  * Moderation by any provider with OpenAI's path: `POST /moderations`. Mistral's responses differ: they have other
  * categories and no `flagged` (`ModerationObject` of its client-python, read 2026-11-22).
  */
-import { isRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, memberOf } from '../../kit/json.ts'
 import type { ModerationResult } from '../../spec/moderation-request.ts'
 import type { ModerationProvider } from '../provider.ts'
 import { readTokenCount } from '../text-api.ts'
@@ -15,7 +15,7 @@ export function createCompatModerations(parts: PostParts): ModerationProvider {
       // A single input is sent without a list: a list of parts is one input with one result.
       const body = { model, input: inputs.length === 1 ? inputs[0] : inputs }
       const payload = await post.send({ path: '/moderations', model, body, request_id, signal })
-      const list = isRecord(payload) ? payload.results : undefined
+      const list = memberOf(payload, 'results')
       if (!Array.isArray(list)) throw post.notUnderstood('no list of results')
       const results = list.map((item) => {
         const result = resultOf(item)
@@ -47,6 +47,6 @@ function resultOf(item: unknown): ModerationResult | undefined {
 
 /** The members of an object whose values have this type. */
 function membersOf<Value>(object: unknown, is: (value: unknown) => value is Value): Record<string, Value> {
-  const members = Object.entries(isRecord(object) ? object : {})
+  const members = Object.entries(asRecord(object))
   return Object.fromEntries(members.filter((member): member is [string, Value] => is(member[1])))
 }

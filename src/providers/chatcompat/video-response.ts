@@ -1,13 +1,13 @@
 /** Reads the video responses of chat-compatible upstreams: the official fields, the specification's, New API's. */
 import { byName } from '../../kit/by-name.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../kit/json.ts'
 import { FAIL_CODES, type FailCode } from '../../spec/task.ts'
 import { isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import type { TaskProgress } from '../provider.ts'
 
 /** The places of an order's id: New API has it twice, the specification within `data`. */
 export function orderIdIn(response: JsonRecord): unknown[] {
-  const data = isRecord(response.data) ? response.data : {}
+  const data = asRecord(response.data)
   return [response.id, response.task_id, data.task_id, data.id]
 }
 
@@ -28,7 +28,7 @@ export function readVideo(response: JsonRecord, client: OrderClient, contentUrl:
   if (state === undefined) return {}
   if (state === 'SUCCESS') return withExpiry(client.success(filesIn(task, client.base_url) ?? [contentUrl]), task)
   if (state === 'QUEUED' || state === 'IN_PROGRESS') return { status: state, ...progressIn(task.progress) }
-  const error = isRecord(task.error) ? task.error : {}
+  const error = asRecord(task.error)
   const reason = [task.fail_reason, error.message, task.error, response.message].find(isText)
   return client.failure(failCodeOf(state, [task.fail_code, error.code]), reason)
 }
@@ -47,7 +47,7 @@ function progressIn(value: unknown): { progress?: number } {
 
 /** Older versions of New API put the URL into `fail_reason`; URLs may be relative to the gateway. */
 function filesIn(task: JsonRecord, base: string): string[] | undefined {
-  const metadata = isRecord(task.metadata) ? task.metadata : {}
+  const metadata = asRecord(task.metadata)
   const outputs = Array.isArray(task.outputs) ? task.outputs : []
   const found =
     outputs.length > 0 ? outputs : [task.result_url, task.video_url, task.url, metadata.url, task.fail_reason]

@@ -1,5 +1,5 @@
 /** Kind `chatcompat-video`: an upstream with OpenAI's video API, such as another Gatehouse or New API. */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, recordsIn } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, operationId, withId } from '../orders/order-client.ts'
 import { type ErrorClassifier, throwNeverSent } from '../orders/order-error.ts'
@@ -12,7 +12,7 @@ import {
   withExtras,
   withoutEmpty,
 } from '../orders/order-fields.ts'
-import { type ListedOrder, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, type OrderList, secondsOf } from '../orders/order-list.ts'
 import type { Provider, VideoCall } from '../provider.ts'
 import { type AdapterParts, withFieldRules } from '../settings.ts'
 import { formOf } from './form.ts'
@@ -97,7 +97,7 @@ function listOf(client: OrderClient, parts: AdapterParts, choices: Choices): Ord
       client.listOrders(since, signal, {
         path: ({ last }) => `/videos?limit=100&order=desc${last ? `&after=${encodeURIComponent(last.id)}` : ''}`,
         read(payload) {
-          const { data, has_more } = isRecord(payload) ? payload : {}
+          const { data, has_more } = asRecord(payload)
           if (!Array.isArray(data)) return undefined
           return { orders: recordsIn(data).map((video) => listed(video, client)), isLast: has_more !== true }
         },

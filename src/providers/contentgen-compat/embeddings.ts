@@ -1,5 +1,5 @@
 /** Embeddings of the Gemini API: `embedContent` for one text, `batchEmbedContents` for several. */
-import { isRecord } from '../../kit/json.ts'
+import { asRecord, memberOf } from '../../kit/json.ts'
 import type { EmbeddingProvider } from '../provider.ts'
 import { readTokenCount, toVendorInputType } from '../text-api.ts'
 import { createPost, type PostParts } from '../upstream/post-json.ts'
@@ -26,11 +26,11 @@ export function createContentgenEmbeddings(parts: PostParts): EmbeddingProvider 
       const path = `/models/${encodeURIComponent(model)}:${isSingle ? 'embedContent' : 'batchEmbedContents'}`
       const body = isSingle ? toRequest(first) : { requests: inputs.map(toRequest) }
       const payload = await post.send({ path, model, body, request_id, signal })
-      const response = isRecord(payload) ? payload : {}
+      const response = asRecord(payload)
       const list = isSingle ? [response.embedding] : response.embeddings
       if (!Array.isArray(list)) throw post.notUnderstood('no list of embeddings')
       const embeddings = list.flatMap((item) => {
-        const values = isRecord(item) ? item.values : undefined
+        const values = memberOf(item, 'values')
         return Array.isArray(values) && values.every((value) => typeof value === 'number') ? [values] : []
       })
       if (embeddings.length < list.length) throw post.notUnderstood('an embedding that is not a vector')

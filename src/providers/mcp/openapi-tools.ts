@@ -1,6 +1,6 @@
 /** Reads chosen operations of an OpenAPI document as tools, and makes the HTTP request of a call. */
 import { matchesGlob } from '../../kit/glob.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
 
 export type Operation = {
   name: string
@@ -30,13 +30,13 @@ const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 
 /** Those whose `operationId` is chosen. An operation that has none, or no usable one, cannot be chosen. */
 export function operationsOf(document: unknown, chosen: readonly string[]): Operation[] {
-  const paths = isRecord(document) && isRecord(document.paths) ? document.paths : {}
+  const paths = asRecord(memberOf(document, 'paths'))
   const found = new Map<string, Operation>()
   for (const [path, item] of Object.entries(paths)) {
     if (!isRecord(item) || !path.startsWith('/')) continue
     for (const method of METHODS) {
       const operation = item[method]
-      const name = isRecord(operation) ? operation.operationId : undefined
+      const name = memberOf(operation, 'operationId')
       if (!isRecord(operation) || typeof name !== 'string' || !NAME.test(name) || found.has(name)) continue
       if (found.size >= MAX_OPERATIONS || !chosen.some((pattern) => matchesGlob(pattern, name))) continue
       found.set(name, operationOf({ name, method, path, operation, shared: item.parameters }, document))
@@ -115,10 +115,7 @@ function createResolver(document: unknown) {
 
   return {
     target,
-    schema(value: unknown): JsonRecord {
-      const found = inlined({ value, depth: 0 })
-      return isRecord(found) ? found : {}
-    },
+    schema: (value: unknown): JsonRecord => asRecord(inlined({ value, depth: 0 })),
   }
 }
 

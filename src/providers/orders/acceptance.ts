@@ -3,7 +3,7 @@
  * known exceptions of a kind as data. Nothing else in the gateway decides this.
  */
 import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
-import { isRecord } from '../../kit/json.ts'
+import { isRecord, memberOf } from '../../kit/json.ts'
 import type { ErrorCode, GatewayError } from '../../spec/error.ts'
 
 /**
@@ -201,11 +201,7 @@ function matches({ status, codes, is_json }: AcceptanceException, received: numb
 function codesIn(payload: unknown): string[] {
   if (!isRecord(payload)) return []
   const { code, error, base_resp } = payload
-  const found = [
-    code,
-    isRecord(error) ? error.code : undefined,
-    isRecord(base_resp) ? base_resp.status_code : undefined,
-  ]
+  const found = [code, memberOf(error, 'code'), memberOf(base_resp, 'status_code')]
   return found.filter((one) => typeof one === 'string' || typeof one === 'number').map(String)
 }
 

@@ -1,6 +1,6 @@
 /** The client of an order API with JSON: submits one order, polls it, and turns error responses into the gateway's errors. */
 import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, parseJson } from '../../kit/json.ts'
 import { scrub } from '../../protocols/shared/provider-error.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { FailCode, Json } from '../../spec/task.ts'
@@ -223,7 +223,7 @@ export const taskMethods = <Order>(client: OrderClient, { tasks, order, read }: 
 
 /** The id in an operation that the gateway has stored. */
 export function operationId(operation: Json): string {
-  const id = isRecord(operation) ? operation.id : undefined
+  const id = memberOf(operation, 'id')
   if (typeof id === 'string' && id !== '') return id
   throw foreignOperation()
 }
@@ -236,7 +236,7 @@ export function wayOf<Way extends string>(operation: Json, ways: readonly Way[])
 }
 
 /** The `data` of a response. */
-export const dataOf = (response: JsonRecord): JsonRecord => (isRecord(response.data) ? response.data : {})
+export const dataOf = (response: JsonRecord): JsonRecord => asRecord(response.data)
 
 /** A path with an id of the provider appended. */
 export const withId = (path: string, id: string): string => `${path}/${encodeURIComponent(id)}`

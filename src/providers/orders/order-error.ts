@@ -1,7 +1,7 @@
 /** Turns a provider's error response to an order, or to a poll of one, into an error that says whether the order was accepted. */
 import type { ProviderKind } from '../../config/schema/provider-kinds.ts'
 import type { Clock } from '../../kit/clock.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../kit/json.ts'
 import { errorFromResponse } from '../../protocols/shared/provider-error.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
@@ -76,7 +76,7 @@ function orderErrorCode(code: ErrorCode, errorClass: ErrorClass): ErrorCode {
 
 /** The same error body with the code that `errorFromResponse` recognises as rejected content. */
 function asPolicyError(payload: unknown): JsonRecord {
-  const body = isRecord(payload) ? payload : {}
+  const body = asRecord(payload)
   const inner = isRecord(body.error) ? body.error : body
   const message = typeof body.error === 'string' ? { message: body.error } : {}
   return { error: { ...inner, ...message, code: 'content_policy_violation' } }

@@ -1,6 +1,6 @@
 /** Encodes the fields of an order for a provider: sizes, media, the provider's own extras; rejects what it does not support. */
 import { matchesGlob } from '../../kit/glob.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { unsupportedField } from './order-messages.ts'
@@ -91,7 +91,7 @@ export function withExtras(
 ): JsonRecord {
   const extras = metadata?.[namespace]
   const never = ['model', 'callback_url', ...decided]
-  const allowed = Object.entries(isRecord(extras) ? extras : {}).filter(([name]) => !never.includes(name))
+  const allowed = Object.entries(asRecord(extras)).filter(([name]) => !never.includes(name))
   return { ...Object.fromEntries(allowed), ...withoutEmpty(body) }
 }
 

@@ -1,5 +1,5 @@
 /** How a provider that lists its orders shows them, so that an order in doubt can be recognised in its list. */
-import { canonicalJson, isRecord, type JsonRecord } from '../../kit/json.ts'
+import { canonicalJson, type JsonRecord } from '../../kit/json.ts'
 import type { Json } from '../../spec/task.ts'
 
 /** An order in a provider's list. */
@@ -50,9 +50,6 @@ export function shows({ fields = {} }: ListedOrder, { always, where_shown = {} }
   if ([...expected, ...Object.entries(where_shown)].some((field) => isShown(field) && differs(field))) return false
   return expected.some(differs) ? undefined : true
 }
-
-/** The records of a list in a response. */
-export const recordsIn = (value: unknown): JsonRecord[] => (Array.isArray(value) ? value.filter(isRecord) : [])
 
 /** Unix seconds from an ISO date, or from a number of seconds or milliseconds. */
 export function secondsOf(time: unknown): number {

@@ -1,6 +1,6 @@
 /** 3D models at fal: its queue API in front of many companies' models, called directly since its package has no 3D. */
 import { KINDS } from '../../config/schema/provider-kinds.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat } from '../../spec/three-d-request.ts'
@@ -98,7 +98,7 @@ function pathOf(response: JsonRecord, model: string, request_id: string): string
 }
 
 function readOperation(operation: Json): { path: string; format: ThreeDFormat } {
-  const { path, format } = isRecord(operation) ? operation : {}
+  const { path, format } = asRecord(operation)
   const requested = THREE_D_FORMATS.find((one) => one === format)
   if (typeof path === 'string' && path.startsWith('/') && requested) return { path, format: requested }
   throw foreignOperation()

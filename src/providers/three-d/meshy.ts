@@ -1,13 +1,13 @@
 /**
  * Meshy: text to 3D takes two orders, of which the second adds a texture to the result of the first; image to 3D takes one.
  */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, recordsIn } from '../../kit/json.ts'
 import type { Json } from '../../spec/task.ts'
 import { THREE_D_FORMATS, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
 import { createOrderClient, type OrderClient, operationId, wayOf, withId } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { toMediaUrl, unsupportedValue, withExtras, withoutEmpty } from '../orders/order-fields.ts'
-import { type ListedOrder, type OrderList, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, type OrderList, secondsOf } from '../orders/order-list.ts'
 import { CANCELED, EXPIRED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -66,8 +66,8 @@ export function createMeshy(parts: AdapterParts): Provider {
       orderList: listOf(client, parts.id),
       /** Orders the texture for a mesh made from text. */
       async proceed(operation, _, signal) {
-        const { model, format, texture } = isRecord(operation) ? operation : {}
-        const body = { ...(isRecord(texture) ? texture : {}), preview_task_id: operationId(operation) }
+        const { model, format, texture } = asRecord(operation)
+        const body = { ...asRecord(texture), preview_task_id: operationId(operation) }
         const response = await client.submit({ path: PATHS.text, body, signal, call: { model: String(model) } })
         const id = client.readId(response.result)
         // `first`: that order is ours too, in the provider's list.
@@ -165,7 +165,7 @@ function formatsOf({ format, metadata }: ThreeDOrder): string[] {
 }
 
 function readTask(task: JsonRecord, operation: Json, client: OrderClient): TaskProgress {
-  const { texture, part, format } = isRecord(operation) ? operation : {}
+  const { texture, part, format } = asRecord(operation)
   switch (client.readStatus(task.status)) {
     case 'PENDING':
       return { status: 'QUEUED' }
@@ -174,7 +174,7 @@ function readTask(task: JsonRecord, operation: Json, client: OrderClient): TaskP
     case 'SUCCEEDED':
       return texture ? { status: 'PROCEED' } : filesIn(task, format as ThreeDFormat, client)
     case 'FAILED':
-      return client.failure('generation_failed', isRecord(task.task_error) ? task.task_error.message : undefined)
+      return client.failure('generation_failed', memberOf(task.task_error, 'message'))
     case 'EXPIRED':
       return client.failure('generation_failed', EXPIRED)
     case 'CANCELED':
@@ -191,8 +191,8 @@ function inProgress(progress: unknown, part: 1 | 2 | undefined): TaskProgress {
 }
 
 function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): TaskProgress {
-  const models = isRecord(task.model_urls) ? task.model_urls : {}
-  const textures = Array.isArray(task.texture_urls) ? task.texture_urls.filter(isRecord) : []
+  const models = asRecord(task.model_urls)
+  const textures = recordsIn(task.texture_urls)
   const outputs = outputFiles({
     format,
     models,

@@ -1,5 +1,5 @@
 /** Tripo: one order generates a GLB; any other format is a second order, which converts the result of the first. */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, type JsonRecord } from '../../kit/json.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { Json } from '../../spec/task.ts'
 import type { ThreeDFormat, ThreeDOrder } from '../../spec/three-d-request.ts'
@@ -99,7 +99,7 @@ export function createTripo(parts: AdapterParts): Provider {
       },
       async status(operation, signal) {
         const progress = await ask(operation, signal)
-        const { first } = isRecord(operation) ? operation : {}
+        const { first } = asRecord(operation)
         if (progress.status !== 'SUCCESS' || typeof first !== 'string') return progress
         // The unconverted file and its preview belong to the first task: a poll returns fresh links.
         const before = await ask({ id: first, format: 'glb' }, signal)
@@ -107,10 +107,10 @@ export function createTripo(parts: AdapterParts): Provider {
         return { status: 'SUCCESS', outputs: [...progress.outputs, ...before.outputs] }
       },
       async proceed(operation, _, signal) {
-        const { model, format, convert } = isRecord(operation) ? operation : {}
+        const { model, format, convert } = asRecord(operation)
         const id = operationId(operation)
         const conversion = { type: 'convert_model', format: String(format).toUpperCase(), original_model_task_id: id }
-        const body = { ...conversion, ...(isRecord(convert) ? convert : {}) }
+        const body = { ...conversion, ...asRecord(convert) }
         const response = await client.submit({ path: '/task', body, signal, call: { model: String(model) } })
         return { operation: { id: client.readId(dataOf(response).task_id), model, format, first: id } as Json }
       },
@@ -144,7 +144,7 @@ async function bytesOf(form: FormData) {
 }
 
 function readTask(task: JsonRecord, operation: Json, client: OrderClient): TaskProgress {
-  const { convert, first, format } = isRecord(operation) ? operation : {}
+  const { convert, first, format } = asRecord(operation)
   const reason = task.error_msg
   switch (client.readStatus(task.status)) {
     case 'queued':
@@ -169,7 +169,7 @@ function readTask(task: JsonRecord, operation: Json, client: OrderClient): TaskP
 }
 
 function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): TaskProgress {
-  const { pbr_model, model, base_model, rendered_image } = isRecord(task.output) ? task.output : {}
+  const { pbr_model, model, base_model, rendered_image } = asRecord(task.output)
   const outputs = outputFiles({
     format,
     models: { [format]: pbr_model ?? model ?? base_model },

@@ -1,5 +1,5 @@
 /** ByteDance's Ark (Volcengine, BytePlus ModelArk), for the Seedance models: a content generation task, polled by its id. */
-import { isRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, recordsIn } from '../../kit/json.ts'
 import type { FailCode } from '../../spec/task.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, taskMethods } from '../orders/order-client.ts'
@@ -13,7 +13,7 @@ import {
   toMediaUrl,
   withExtras,
 } from '../orders/order-fields.ts'
-import { type ListedOrder, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, secondsOf } from '../orders/order-list.ts'
 import { CANCELED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
@@ -129,9 +129,9 @@ const STATUSES: Record<string, TaskProgress> = {
 
 function readTask(task: JsonRecord, client: OrderClient): TaskProgress {
   const status = client.readStatus(task.status)
-  if (status === 'succeeded') return client.success([isRecord(task.content) ? task.content.video_url : undefined])
+  if (status === 'succeeded') return client.success([memberOf(task.content, 'video_url')])
   if (status === 'failed') {
-    const error = isRecord(task.error) ? task.error : {}
+    const error = asRecord(task.error)
     return client.failure(failCodeOf(error.code), error.message)
   }
   return STATUSES[status] ?? {}

@@ -1,7 +1,7 @@
 /** Kling's own API: orders by text or by image, each polled on its own path, signed with a key pair. */
 import { createHmac } from 'node:crypto'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, type JsonRecord, memberOf } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, dataOf, type OrderClient, operationId, wayOf, withId } from '../orders/order-client.ts'
 import { classifyByCode, type ErrorClass } from '../orders/order-error.ts'
@@ -57,11 +57,11 @@ export function createKling(parts: AdapterParts): Provider {
         async since(call, _, signal) {
           const { route } = writeOrder(call, parts.id)
           const { status, payload } = await client.get(withId(`/videos/${route}`, call.task_id), signal)
-          const response = isRecord(payload) ? payload : {}
+          const response = asRecord(payload)
           if (status === 404 || Number(response.code) === UNKNOWN_TASK) return []
           if (status !== 200 || Number(response.code ?? 0) !== 0) throw client.unreadable(status)
           const { task_id, task_info, created_at } = dataOf(response)
-          const name = isRecord(task_info) ? task_info.external_task_id : undefined
+          const name = memberOf(task_info, 'external_task_id')
           const label = typeof name === 'string' ? name : call.task_id
           const id = client.readId(task_id)
           return [{ id, operation: { id, way: route }, created_at: secondsOf(created_at), label }]
@@ -147,8 +147,8 @@ const STATUSES: Record<string, TaskProgress> = {
 function readTask(task: JsonRecord, client: OrderClient): TaskProgress {
   const status = client.readStatus(task.task_status)
   if (status === 'succeed') {
-    const videos = isRecord(task.task_result) ? task.task_result.videos : undefined
-    return client.success(Array.isArray(videos) ? videos.map((video) => (isRecord(video) ? video.url : undefined)) : [])
+    const videos = memberOf(task.task_result, 'videos')
+    return client.success(Array.isArray(videos) ? videos.map((video) => memberOf(video, 'url')) : [])
   }
   if (status === 'failed') return client.failure('generation_failed', task.task_status_msg)
   return STATUSES[status] ?? {}

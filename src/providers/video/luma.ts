@@ -1,10 +1,10 @@
 /** Luma's Dream Machine API: an order is a "generation", whose state is `dreaming` until it is completed. */
-import { isRecord, type JsonRecord } from '../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, recordsIn } from '../../kit/json.ts'
 import type { VideoOrder } from '../../spec/video-request.ts'
 import { createOrderClient, isHttpUrl, type OrderClient, taskMethods } from '../orders/order-client.ts'
 import type { ErrorClassifier } from '../orders/order-error.ts'
 import { assertSupportedFields, onlyByUrl, ratioOf, tierOf, withExtras, withoutEmpty } from '../orders/order-fields.ts'
-import { type ListedOrder, recordsIn, secondsOf } from '../orders/order-list.ts'
+import { type ListedOrder, secondsOf } from '../orders/order-list.ts'
 import type { Provider, TaskProgress, VideoCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 
@@ -33,7 +33,7 @@ export function createLuma(parts: AdapterParts): Provider {
           client.listOrders(since, signal, {
             path: ({ number }) => `/generations?limit=${PAGE}&offset=${(number - 1) * PAGE}`,
             read(payload) {
-              const { generations, has_more } = isRecord(payload) ? payload : {}
+              const { generations, has_more } = asRecord(payload)
               if (!Array.isArray(generations)) return undefined
               return { orders: recordsIn(generations).map((one) => listed(one, client)), isLast: has_more !== true }
             },
@@ -51,7 +51,7 @@ const PAGE = 100
 
 function listed(generation: JsonRecord, client: OrderClient): ListedOrder {
   const id = client.readId(generation.id)
-  const fields = isRecord(generation.request) ? generation.request : {}
+  const fields = asRecord(generation.request)
   return { id, operation: { id }, created_at: secondsOf(generation.created_at), fields }
 }
 
@@ -88,7 +88,7 @@ const STATES: Record<string, TaskProgress> = {
 
 function readGeneration(generation: JsonRecord, client: OrderClient): TaskProgress {
   const state = client.readStatus(generation.state)
-  if (state === 'completed') return client.success([isRecord(generation.assets) ? generation.assets.video : undefined])
+  if (state === 'completed') return client.success([memberOf(generation.assets, 'video')])
   if (state === 'failed') return client.failure('generation_failed', generation.failure_reason)
   return STATES[state] ?? {}
 }

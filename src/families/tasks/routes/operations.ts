@@ -5,7 +5,7 @@
 import Type from 'typebox'
 import { bodyLimits, readJson } from '../../../http/body.ts'
 import type { Context, Route } from '../../../http/context.ts'
-import { isRecord, memberOf } from '../../../kit/json.ts'
+import { memberOf } from '../../../kit/json.ts'
 import { fieldsIn, predictRequest, withPath } from '../../../protocols/contentgen/client/predict.ts'
 import { ContentgenError, contentgenErrorBody } from '../../../spec/contentgen-error.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -125,7 +125,7 @@ const fetchRoute = (parts: TaskApiParts): MethodRoute => ({
   },
   async handle(context) {
     const body = await readJson(context.request, bodyLimits(context, 'text', parts))
-    const name = isRecord(body) ? body.operationName : undefined
+    const name = memberOf(body, 'operationName')
     if (typeof name !== 'string') {
       const param = 'operationName'
       throw new GatewayError('missing_required_parameter', `"${param}" is required.`, { param })

@@ -2,7 +2,7 @@
  * Normalises whole responses of OpenAI-shaped providers, with what their chunks share with them, and converts between
  * both.
  */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { AnswerMessage, ChatChunk, ChatCompletion, ChunkChoice, ToolCall } from '../../shared/canonical.ts'
 import { argumentsOf } from '../../shared/custom-tools.ts'
@@ -98,7 +98,7 @@ function toolCallsIn({ tool_calls, function_call }: JsonRecord): ToolCall[] | un
 function normaliseToolCall(raw: unknown): ToolCall | undefined {
   if (!isRecord(raw)) return undefined
   const { index: _, custom, ...extras } = raw
-  const called = isRecord(raw.function) ? raw.function : isRecord(custom) ? custom : {}
+  const called = isRecord(raw.function) ? raw.function : asRecord(custom)
   const name = namedText(called.name)
   if (name === undefined) return undefined
   // A call without arguments takes none. Clients parse the text in any case.

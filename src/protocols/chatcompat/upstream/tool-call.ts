@@ -1,5 +1,5 @@
 /** Normalises streamed tool calls to the form that clients accept: id and name once and first, then arguments. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { ToolCall } from '../../shared/canonical.ts'
 import { ARGUMENTS_END, ARGUMENTS_START, argumentsPiece } from '../../shared/custom-tools.ts'
 import { argumentsText, namedText, newToolCallId } from '../../shared/upstream.ts'
@@ -51,7 +51,7 @@ export function createToolCallDeltas() {
   function takeOne(raw: unknown): ToolCall | undefined {
     if (!isRecord(raw)) return undefined
     const { index, id, type: _, function: rawFunction, custom, ...extras } = raw
-    const described = isRecord(rawFunction) ? rawFunction : isRecord(custom) ? custom : {}
+    const described = isRecord(rawFunction) ? rawFunction : asRecord(custom)
     const vendorIndex = Number.isInteger(index) ? Number(index) : undefined
     const vendorId = namedText(id)
     const name = namedText(described.name)

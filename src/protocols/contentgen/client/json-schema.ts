@@ -1,5 +1,5 @@
 /** Converts a schema in the vendor's format (`type: "OBJECT"`, `nullable`) to a JSON Schema. */
-import { isRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord } from '../../../kit/json.ts'
 import type { JsonObject } from './schema.ts'
 
 /** Numbers that the vendor's clients send as strings. */
@@ -64,7 +64,7 @@ export function isStrict(schema: unknown): boolean {
   if (!isRecord(schema)) return false
   if (Object.keys(schema).some((name) => !STRICT.has(name))) return false
   const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema
-  const members = isRecord(properties) ? properties : {}
+  const members = asRecord(properties)
   if (type === 'object' || isRecord(properties)) {
     const names = Array.isArray(required) ? required : []
     if (additionalProperties !== false || Object.keys(members).some((name) => !names.includes(name))) return false

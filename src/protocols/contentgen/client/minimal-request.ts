@@ -3,7 +3,7 @@ import Type, { type TSchema } from 'typebox'
 import { camelCase } from '../../../kit/camel-case.ts'
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
-import { isRecord, type JsonRecord, takeRawInteger } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, recordsIn, takeRawInteger } from '../../../kit/json.ts'
 import { EXTRA_FIELDS } from '../../../spec/chat-request.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
@@ -70,7 +70,7 @@ export function minimalRequestOf(body: unknown, model: string): ChatRequest {
 /** The functions of one of the client's tools. Each tool of the vendor counts as a function. */
 function toolsIn(tool: JsonRecord): NonNullable<ChatRequest['tools']> {
   const { functionDeclarations: declared, ...own } = tool
-  const functions = Array.isArray(declared) ? declared.filter(isRecord) : []
+  const functions = recordsIn(declared)
   return [
     ...Object.keys(own).map((name) => looseTool(name, undefined, undefined)),
     ...functions.map(({ name, description, parameters, parametersJsonSchema: schema = parameters }) =>

@@ -1,5 +1,5 @@
 /** Passthrough of contentgen. Events keep their bytes, except for the model's name. */
-import { isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, parseJson, parseJsonKeeping } from '../../../kit/json.ts'
 import { withValueAt } from '../../../kit/json-span.ts'
 import { createSseBlocks, readSseBlock } from '../../../kit/sse.ts'
 import { GatewayError } from '../../../spec/error.ts'
@@ -148,7 +148,7 @@ function metadataOf(candidate: JsonRecord): JsonRecord[] {
 }
 
 const COUNTS = ['promptTokenCount', 'candidatesTokenCount', 'thoughtsTokenCount', 'totalTokenCount']
-const countsIn = ({ usageMetadata: counts }: JsonRecord): JsonRecord => (isRecord(counts) ? counts : {})
+const countsIn = ({ usageMetadata: counts }: JsonRecord): JsonRecord => asRecord(counts)
 const MODEL = '"modelVersion"'
 
 /** The members that differ from event to event. */

@@ -1,5 +1,5 @@
 /** Decodes contentgen responses, event by event. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf, recordsIn } from '../../../kit/json.ts'
 import type { GatewayError } from '../../../spec/error.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, Delta } from '../../shared/canonical.ts'
@@ -69,7 +69,7 @@ export function createAnswerReader({ fallback, faults, one_call }: ReaderParts) 
         model: namedText(payload.modelVersion) ?? head.model,
       }
       counts = countsOf(payload.usageMetadata, counts)
-      const list = Array.isArray(payload.candidates) ? payload.candidates.filter(isRecord) : []
+      const list = recordsIn(payload.candidates)
       const blocked = candidates.size === 0 && list.length === 0 ? blockOf(payload.promptFeedback) : undefined
       if (blocked !== undefined) throw faults.blocked(blocked)
       const chunks = list.flatMap(takeCandidate)
@@ -94,7 +94,7 @@ function withUsage(chunks: ChatChunk[], usage: Usage | undefined): ChatChunk[] {
 }
 
 function blockOf(feedback: unknown): string | undefined {
-  const reason = isRecord(feedback) ? feedback.blockReason : undefined
+  const reason = memberOf(feedback, 'blockReason')
   return typeof reason === 'string' && reason !== '' && reason !== 'BLOCK_REASON_UNSPECIFIED' ? reason : undefined
 }
 

@@ -1,5 +1,5 @@
 /** Decodes one candidate as it arrives. Unknown kinds of parts are ignored. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf, recordsIn } from '../../../kit/json.ts'
 import type { Delta, Opaque } from '../../shared/canonical.ts'
 import { namedText, newToolCallId } from '../../shared/upstream.ts'
 import { finishOf } from './finish.ts'
@@ -55,7 +55,7 @@ export function createCandidate({ one_call }: { one_call: boolean }) {
     const index = ids.size
     ids.add(id)
     const opaque = opaqueIn(part)
-    const called = { name, arguments: JSON.stringify(isRecord(raw.args) ? raw.args : {}) }
+    const called = { name, arguments: JSON.stringify(asRecord(raw.args)) }
     return [{ tool_calls: [{ index, id, type: 'function', function: called, ...(opaque && { opaque }) }] }]
   }
 
@@ -103,8 +103,7 @@ export function createCandidate({ one_call }: { one_call: boolean }) {
   }
 }
 
-const partsOf = ({ content }: JsonRecord): JsonRecord[] =>
-  isRecord(content) && Array.isArray(content.parts) ? content.parts.filter(isRecord) : []
+const partsOf = ({ content }: JsonRecord): JsonRecord[] => recordsIn(memberOf(content, 'parts'))
 
 const opaqueIn = ({ thoughtSignature: value }: JsonRecord): Opaque | undefined =>
   typeof value === 'string' && value !== '' ? { origin: 'contentgen-compat', value } : undefined

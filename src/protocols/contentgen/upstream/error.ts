@@ -1,6 +1,6 @@
 /** Maps errors of the contentgen API to the gateway's codes. */
 import { byName } from '../../../kit/by-name.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, type JsonRecord, memberOf, recordsIn } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { type ErrorResponse, errorFromResponse } from '../../shared/provider-error.ts'
 
@@ -28,7 +28,7 @@ const STRANGE_FILE = /access the File /
 /** An error response with a status. */
 export function refusalOf(refusal: ErrorResponse): GatewayError {
   const reported = errorIn(refusal.payload)
-  const reasons = (Array.isArray(reported.details) ? reported.details : []).filter(isRecord).map(({ reason }) => reason)
+  const reasons = recordsIn(reported.details).map(({ reason }) => reason)
   const message = typeof reported.message === 'string' ? reported.message : ''
   const { status, provider } = refusal
   if (reasons.some((reason) => typeof reason === 'string' && KEY_REASON.test(reason))) {
@@ -56,6 +56,5 @@ export function failureOf(refusal: Omit<ErrorResponse, 'status' | 'headers'>): G
 /** `{error: {..}}`, also inside a list. */
 function errorIn(payload: unknown): JsonRecord {
   const body: unknown = Array.isArray(payload) ? payload[0] : payload
-  const error = isRecord(body) ? body.error : undefined
-  return isRecord(error) ? error : {}
+  return asRecord(memberOf(body, 'error'))
 }

@@ -1,5 +1,5 @@
 /** Converts the vendor's grounding to annotations. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, recordsIn } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 
 /** No reader follows more citations than this, and computing each one scans the whole text. */
@@ -18,7 +18,7 @@ export function createGrounding() {
       if (Array.isArray(metadata.groundingChunks) && metadata.groundingChunks.length > 0) {
         pages = metadata.groundingChunks.map(pageOf)
       }
-      const supports = Array.isArray(metadata.groundingSupports) ? metadata.groundingSupports.filter(isRecord) : []
+      const supports = recordsIn(metadata.groundingSupports)
       for (const support of supports) if (places.length < MAX_ANNOTATIONS) places.push({ support, pages })
     },
     /** Called at the end with the whole text and the byte offset at which each part starts. */
@@ -56,7 +56,7 @@ type IndexedText = { text: string; bytes: Buffer; partStarts: readonly number[] 
 
 /** The vendor counts bytes of UTF-8 from the start of a part; clients count characters from the start of the text. */
 function spanOf(segment: unknown, { text, bytes, partStarts }: IndexedText): Span {
-  const { startIndex, endIndex, partIndex, text: quoted } = isRecord(segment) ? segment : {}
+  const { startIndex, endIndex, partIndex, text: quoted } = asRecord(segment)
   const from = partStarts[wholeNumber(partIndex) ?? 0] ?? 0
   const character = (byte: number) => bytes.toString('utf8', 0, from + byte).length
   const start = character(wholeNumber(startIndex) ?? 0)

@@ -1,5 +1,5 @@
 /** Decodes the events of a Messages stream to chunks. Unknown blocks and events are ignored. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { Annotation, FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, Delta, Opaque } from '../../shared/canonical.ts'
 import type { EventReader } from '../../shared/chunk-stream.ts'
@@ -114,7 +114,7 @@ export function createEventReader(fallback: Fallback): EventReader {
 
   /** The stop reason of the message, and its usage. Of a repeated one only the usage counts. */
   function end(event: JsonRecord): ChatChunk | undefined {
-    const delta = isRecord(event.delta) ? event.delta : {}
+    const delta = asRecord(event.delta)
     counts = countsOf(event.usage, counts)
     const finish = finishOf(delta.stop_reason, calls > 0)
     if (!finish) return undefined

@@ -1,5 +1,5 @@
 /** Encodes the tools and the tool choice. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../../kit/json.ts'
 import type { FunctionTool } from '../../../spec/chat-request.ts'
 import type { ChatRequest } from '../../shared/canonical.ts'
 import { refusedField } from '../../shared/request-error.ts'
@@ -56,7 +56,7 @@ function choiceOf(choice: ReturnType<typeof allowedFunctions>['choice']): (JsonR
 function searchOf({ web_search, web_search_options }: ChatRequest): JsonRecord | undefined {
   const options: JsonRecord | undefined = web_search?.enable ? web_search : web_search_options
   if (!options) return undefined
-  const filters = isRecord(options.filters) ? options.filters : {}
+  const filters = asRecord(options.filters)
   const { allowed_domains, blocked_domains } = filters
   const place = isRecord(options.user_location) ? options.user_location : undefined
   return {

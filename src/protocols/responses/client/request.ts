@@ -1,7 +1,7 @@
 /** Decodes a Responses request. Errors name the client's field and the values it may have. */
 import { checker } from '../../../kit/checker.ts'
 import { diagnose } from '../../../kit/diagnose.ts'
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf } from '../../../kit/json.ts'
 import { invalidValue, missingField } from '../../../spec/error.ts'
 import type { ChatRequest, Message } from '../../shared/canonical.ts'
 import { nullRemover } from '../../shared/nulls.ts'
@@ -195,7 +195,7 @@ function assertSupported(clientRequest: Record<string, unknown>): void {
   }
   const known: string[] = [...ITEM_TYPES, ...IGNORED_ITEMS]
   for (const [index, item] of (Array.isArray(clientRequest.input) ? clientRequest.input : []).entries()) {
-    const type = isRecord(item) ? item.type : undefined
+    const type = memberOf(item, 'type')
     if (typeof type !== 'string' || known.includes(type)) continue
     throw refusedField(`input[${index}].type`, `is "${type.slice(0, 60)}"; supported are ${ITEM_TYPES.join(', ')}`)
   }

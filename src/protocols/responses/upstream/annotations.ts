@@ -1,5 +1,5 @@
 /** Decodes citations, log probabilities and reasoning texts. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, recordsIn } from '../../../kit/json.ts'
 import type { Annotation } from '../../../spec/chat-completion.ts'
 
 /** `start`: where the text starts in the whole response. Citations of files at the vendor are dropped. */
@@ -29,7 +29,7 @@ export function logprobsOf(raw: unknown): JsonRecord[] | undefined {
 function tokenOf(raw: JsonRecord): JsonRecord[] {
   const one = probabilityOf(raw)
   if (!one) return []
-  const others = Array.isArray(raw.top_logprobs) ? raw.top_logprobs.filter(isRecord) : []
+  const others = recordsIn(raw.top_logprobs)
   return [{ ...one, top_logprobs: others.map(probabilityOf).filter((other) => other !== undefined) }]
 }
 

@@ -1,5 +1,5 @@
 /** Decodes the events of a Responses stream to chunks. Unknown items and events are ignored. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf } from '../../../kit/json.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { ChatChunk, Delta } from '../../shared/canonical.ts'
 import type { EventReader } from '../../shared/chunk-stream.ts'
@@ -57,7 +57,7 @@ export function createEventReader(fallback: Fallback): EventReader {
 
   /** The end of the response: what was not sent before, the finish reason and the usage. */
   function end({ type, response: raw }: JsonRecord): ChatChunk {
-    const response = isRecord(raw) ? raw : {}
+    const response = asRecord(raw)
     setHead(response)
     const output = Array.isArray(response.output) ? response.output : []
     const rest = items.settleAll(output)
@@ -113,7 +113,7 @@ export function createEventReader(fallback: Fallback): EventReader {
 
 /** Whether a response claims to be complete without output, and without output tokens that are charged. */
 export function isWithoutOutput({ status, output, usage }: JsonRecord): boolean {
-  const tokens = isRecord(usage) ? usage.output_tokens : undefined
+  const tokens = memberOf(usage, 'output_tokens')
   const hasTokens = typeof tokens === 'number' && tokens > 0
   return status !== 'incomplete' && !hasTokens && !(Array.isArray(output) && output.length > 0)
 }

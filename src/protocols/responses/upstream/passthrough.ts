@@ -2,7 +2,7 @@
  * Prepares a client's own Responses body for the provider: the body changes only where the gateway or the operator
  * requires it.
  */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { type JsonRecord, memberOf } from '../../../kit/json.ts'
 import { adapt } from '../../shared/field-rules.ts'
 import type { PassthroughUpstreamCall } from '../../shared/upstream.ts'
 import { EFFORTS, type ModelRule } from './model-rules.ts'
@@ -52,7 +52,7 @@ export function passthroughBody(
 }
 
 function effortIn({ reasoning }: JsonRecord): (typeof EFFORTS)[number] | undefined {
-  const effort = isRecord(reasoning) ? reasoning.effort : undefined
+  const effort = memberOf(reasoning, 'effort')
   return EFFORTS.find((one) => one === effort)
 }
 

@@ -1,5 +1,5 @@
 /** Encodes the tools, the tool choice and the web search. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord } from '../../../kit/json.ts'
 import { type ChatRequest, CUSTOM, type CustomTool, type Tool } from '../../shared/canonical.ts'
 import { refused } from './parts.ts'
 
@@ -72,7 +72,7 @@ function searchOf(request: ChatRequest): JsonRecord | undefined {
   const options = requestedSearch(request)
   if (!options) return undefined
   const { search_context_size, user_location: place, filters } = options
-  const { allowed_domains, blocked_domains } = isRecord(filters) ? filters : {}
+  const { allowed_domains, blocked_domains } = asRecord(filters)
   if (Array.isArray(blocked_domains) && blocked_domains.length > 0) {
     const field = request.web_search?.enable ? 'web_search' : 'web_search_options'
     throw refused(`${field}.filters.blocked_domains`, 'must be left out: the vendor supports only "allowed_domains"')

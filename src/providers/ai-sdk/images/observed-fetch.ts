@@ -1,5 +1,5 @@
 /** A package's fetch that reads each response of the vendor before the package does. */
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { asRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ImageUsage } from '../../../spec/image-request.ts'
 import type { GeneratedImage } from '../../provider.ts'
@@ -45,7 +45,7 @@ export function observedFetch({ fetch, wire, connection, errors, model }: Observ
     if (failure) throw failure
     // A package would accept any bytes as an image.
     if (!isFile && payload === undefined) throw errors.unreadable(undefined, received.status)
-    receipt ??= isRecord(payload) ? payload : {}
+    receipt ??= asRecord(payload)
     const { images = [], usage } = vendor.read?.(payload, received.status) ?? {}
     if (images.length > 0) generated = { images, ...(usage ? { usage } : {}) }
     if (isFile) return response

@@ -1,5 +1,5 @@
 /** Black Forest Labs: FLUX. */
-import { isRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, memberOf } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor-row.ts'
@@ -25,7 +25,7 @@ const VIDEO: VideoFamily = {
 function readVideo(payload: unknown, status: number): VideoStatus | undefined {
   if (!isRecord(payload) || status >= 300) return undefined
   const state = payload.status ?? payload.state
-  const result = isRecord(payload.result) ? payload.result : {}
+  const result = asRecord(payload.result)
   switch (state) {
     case 'Ready':
       return typeof result.sample === 'string' && result.sample !== '' ? undefined : { outputs: [] }
@@ -54,7 +54,7 @@ const FILL = ['*fill*']
 /** FLUX, as Black Forest Labs serve it, and Fireworks for them. */
 export const readFlux: NonNullable<ImageFamily['read']> = (payload, status) => {
   if (!isRecord(payload)) return undefined
-  const sample = isRecord(payload.result) ? payload.result.sample : undefined
+  const sample = memberOf(payload.result, 'sample')
   if ((payload.status ?? payload.state) === 'Ready') {
     return { images: typeof sample === 'string' ? imagesIn([sample]) : [] }
   }

@@ -1,7 +1,7 @@
 /** fal's list of requests, for videos and for 3D models: an API of its own, at another host than the queue. */
-import { isRecord } from '../../../kit/json.ts'
+import { isRecord, recordsIn } from '../../../kit/json.ts'
 import type { Json } from '../../../spec/task.ts'
-import { type ListedOrder, recordsIn, secondsOf } from '../../orders/order-list.ts'
+import { type ListedOrder, secondsOf } from '../../orders/order-list.ts'
 
 const PLATFORM_URL = 'https://api.fal.ai'
 

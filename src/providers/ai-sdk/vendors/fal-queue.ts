@@ -1,13 +1,12 @@
 /** The errors of fal's queue and of the models behind it, for videos and for 3D models. */
-import { isRecord } from '../../../kit/json.ts'
+import { memberOf, recordsIn } from '../../../kit/json.ts'
 import { CANCELED_REASON } from '../../orders/order-messages.ts'
 import type { VideoStatus } from '../video/video-family.ts'
 import { filtered, messageIn } from './response-values.ts'
 
 export const QUEUE_URL = 'https://queue.fal.run'
 
-const detailsOf = (payload: unknown) =>
-  isRecord(payload) && Array.isArray(payload.detail) ? payload.detail.filter(isRecord) : []
+const detailsOf = (payload: unknown) => recordsIn(memberOf(payload, 'detail'))
 const typesIn = (payload: unknown) => detailsOf(payload).map(({ type }) => String(type))
 
 export function classifyFalError(payload: unknown, status: number) {

@@ -1,5 +1,5 @@
 /** Images by Google's two APIs: Gemini models return them among the parts of a chat response. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, recordsIn } from '../../../kit/json.ts'
 import type { ImageUsage } from '../../../spec/image-request.ts'
 import type { ImageFamily, ImageResult, Shape } from '../images/image-family.ts'
 import { filtered } from './response-values.ts'
@@ -25,7 +25,7 @@ const REFUSED = /SAFETY|PROHIBITED|RECITATION|BLOCKLIST|SPII|PROMINENT|BLOCKED/
 
 function readGemini(payload: unknown): ImageResult | undefined {
   if (!isRecord(payload) || payload.error !== undefined) return undefined
-  const candidates = Array.isArray(payload.candidates) ? payload.candidates.filter(isRecord) : []
+  const candidates = recordsIn(payload.candidates)
   const parts = candidates.flatMap(({ content }) =>
     isRecord(content) && Array.isArray(content.parts) ? content.parts : [],
   )
@@ -37,7 +37,7 @@ function readGemini(payload: unknown): ImageResult | undefined {
   })
   const usage = usageIn(payload.usageMetadata)
   if (images.length > 0) return { images, ...(usage ? { usage } : {}) }
-  const feedback = isRecord(payload.promptFeedback) ? payload.promptFeedback : {}
+  const feedback = asRecord(payload.promptFeedback)
   const [first = {}] = candidates
   const reason = [feedback.blockReason, first.finishReason].find((one) => typeof one === 'string' && one !== 'STOP')
   if (reason === undefined) return candidates.length > 0 ? { images: [] } : undefined
@@ -51,7 +51,7 @@ function usageIn(usage: unknown): ImageUsage | undefined {
   const input_tokens = count(usage.promptTokenCount)
   const output_tokens = count(usage.candidatesTokenCount) + count(usage.thoughtsTokenCount)
   if (input_tokens + output_tokens === 0) return undefined
-  const details = Array.isArray(usage.promptTokensDetails) ? usage.promptTokensDetails.filter(isRecord) : []
+  const details = recordsIn(usage.promptTokensDetails)
   const of = (modality: string) =>
     details.filter((one: JsonRecord) => one.modality === modality).reduce((all, one) => all + count(one.tokenCount), 0)
   return {

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Timeouts } from '../../../config/schema/schema.ts'
 import { type Clock, unixSeconds } from '../../../kit/clock.ts'
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import { refusedToken } from '../../refused-token.ts'
 import type { Transport } from '../../upstream/transport.ts'
@@ -84,7 +84,7 @@ export function createGoogleToken(parts: TokenParts): (signal: AbortSignal) => P
   return async (signal) => {
     if (cached && clock.steady() < cached.until) return cached.token
     const granted = await requestToken(signal)
-    const token = isRecord(granted) ? granted.access_token : undefined
+    const token = memberOf(granted, 'access_token')
     if (typeof token !== 'string' || token === '') throw unusable('the response has no token')
     const seconds = isRecord(granted) && Number(granted.expires_in) > 0 ? Number(granted.expires_in) : GRANT_SECONDS
     cached = { token, until: clock.steady() + Math.max(0, seconds - EARLY_SECONDS) * 1000 }

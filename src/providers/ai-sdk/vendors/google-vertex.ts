@@ -1,5 +1,5 @@
 /** Google Vertex AI, by an express-mode key, an access token or credentials: Gemini, Veo, images and embeddings. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { type JsonRecord, recordsIn } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { RemoteOutput } from '../../provider.ts'
 import { type AdapterParts, firstOf } from '../../settings.ts'
@@ -53,9 +53,9 @@ export function googleVertex(parts: AdapterParts): AiSdkVendor {
       ...VIDEO,
       read: (payload) =>
         readVeo(payload, (response) =>
-          (Array.isArray(response.videos) ? response.videos : [])
-            .filter(isRecord)
-            .flatMap((video) => fileIn(video, { parts, storageUrl: String(storage_url), authorize })),
+          recordsIn(response.videos).flatMap((video) =>
+            fileIn(video, { parts, storageUrl: String(storage_url), authorize }),
+          ),
         ),
     },
   })

@@ -1,5 +1,5 @@
 /** MiniMax: the H3 models, by the second version of its API. */
-import { isRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord } from '../../../kit/json.ts'
 import type { ErrorClass } from '../../orders/order-error.ts'
 import { tierOf } from '../../orders/order-fields.ts'
 import { EXPIRED } from '../../orders/order-messages.ts'
@@ -33,7 +33,7 @@ const VIDEO: VideoFamily = {
   read(payload): VideoStatus | undefined {
     const task = isRecord(payload) && isRecord(payload.task) ? payload.task : undefined
     if (!task) return undefined
-    const content = isRecord(task.content) ? task.content : {}
+    const content = asRecord(task.content)
     const { status } = task
     if (status === 'succeeded')
       return typeof content.url === 'string' && content.url !== '' ? undefined : { outputs: [] }

@@ -1,7 +1,7 @@
 /** Replicate: models of many makers, each with its own inputs. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { isRecord, type JsonRecord, memberOf, recordsIn } from '../../../kit/json.ts'
 import { tierOf } from '../../orders/order-fields.ts'
-import { type ListedOrder, recordsIn, secondsOf } from '../../orders/order-list.ts'
+import { type ListedOrder, secondsOf } from '../../orders/order-list.ts'
 import { POLICY_WORDING } from '../../orders/order-messages.ts'
 import type { ImageFamily } from '../images/image-family.ts'
 import { vendor } from '../vendor-row.ts'
@@ -46,7 +46,7 @@ const VIDEO: VideoFamily = {
 }
 
 function listed({ id, input, model, urls, created_at }: JsonRecord): ListedOrder[] {
-  const getUrl = isRecord(urls) ? urls.get : undefined
+  const getUrl = memberOf(urls, 'get')
   if (typeof id !== 'string' || typeof getUrl !== 'string') return []
   return [{ id, operation: { getUrl }, created_at: secondsOf(created_at), fields: { input, model } }]
 }

@@ -1,5 +1,5 @@
 /** Veo, as Google's two APIs share it: sizes, refusals, and operations that end with or without a video. */
-import { isRecord, type JsonRecord } from '../../../kit/json.ts'
+import { asRecord, isRecord, type JsonRecord, memberOf } from '../../../kit/json.ts'
 import type { FailCode } from '../../../spec/task.ts'
 import type { VideoOrder } from '../../../spec/video-request.ts'
 import { tierOf, unsupportedValue } from '../../orders/order-fields.ts'
@@ -37,7 +37,7 @@ export function readVeo(payload: unknown, filesIn: (response: JsonRecord) => Non
   if (!isRecord(payload)) return undefined
   if (payload.done !== true) return undefined
   if (isRecord(payload.error)) return { failure: failureOf(payload.error) }
-  const response = isRecord(payload.response) ? payload.response : {}
+  const response = asRecord(payload.response)
   const outputs = filesIn(response)
   const reason = outputs.length === 0 ? filterReasonIn(response) : undefined
   return reason === undefined ? { outputs } : filtered(reason)
@@ -60,6 +60,6 @@ function filterReasonIn(response: JsonRecord): string | undefined {
 
 /** A refused prompt is an invalid argument. */
 export const classifyVeoError = (payload: unknown, status: number) => {
-  const error = isRecord(payload) && isRecord(payload.error) ? payload.error : {}
+  const error = asRecord(memberOf(payload, 'error'))
   return status === 400 && POLICY_WORDING.test(String(error.message)) ? ('policy' as const) : undefined
 }

@@ -1,5 +1,5 @@
 /** Reads a vendor's list of orders with the key of its package, and compares it with what the package sends. */
-import { isRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
+import { asRecord, type JsonRecord, parseJson } from '../../../kit/json.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { Json } from '../../../spec/task.ts'
 import { hasNoList, type ListedOrder, listSince, type OrderList } from '../../orders/order-list.ts'
@@ -27,7 +27,7 @@ export function packageOrderList(
     let order: EncodedOrder = { body: {}, headers: {} }
     const capture = asFetch(async (_, init) => {
       const body = parseJson(typeof init?.body === 'string' ? init.body : '')
-      order = { body: isRecord(body) ? body : {}, headers: Object.fromEntries(new Headers(init?.headers)) }
+      order = { body: asRecord(body), headers: Object.fromEntries(new Headers(init?.headers)) }
       return Response.json(connection.vendor.acceptedResponse)
     })
     await encode(call, signal, capture)
