@@ -86,6 +86,18 @@ describe('a path given by the admin API', () => {
     expect(await problemsOf(`data_dir: ${data_dir}\n`)).toEqual([])
   })
 
+  it('may not remove the data directory of the file, without which the next start would use another one', async () => {
+    const { gateway, file, problemsOf } = await start()
+    const text = `data_dir: ./data\n${TEXT}`
+    writeFileSync(file, text)
+    expect(await problemsOf(TEXT)).toMatchObject([
+      { path: 'data_dir', message: 'cannot be removed by the admin API; remove it from the file itself' },
+    ])
+    const response = await gateway.admin('/config/apply', { json: { text: TEXT } })
+    expect(await refusal(response)).toEqual([400, 'invalid_value'])
+    expect(readFileSync(file, 'utf8')).toBe(text)
+  })
+
   it('may be nowhere else', async () => {
     const { problemsOf, data_dir, root } = await start()
     symlinkSync(root, join(data_dir, 'link'))

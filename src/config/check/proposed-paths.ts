@@ -25,18 +25,24 @@ const OWN = /^(gatehouse\.db|spool$)/
 export function checkProposedPaths({ file, before, data_dir, config_file }: PathParts, report: Report): void {
   const pathsOf = (value: unknown) => namedPaths(value, data_dir)
   const known = new Set(pathsOf(before.yaml?.value).map(({ base, text }) => resolve(base, text)))
-  // Also where a variable or flag of this start wins: the next one may lack it.
-  if (typeof file.data_dir === 'string' && file.data_dir !== memberOf(before.yaml?.value, 'data_dir')) {
-    const directory = resolve(dirname(config_file), file.data_dir)
-    if (directory !== data_dir)
-      report(['data_dir'], 'cannot be changed by the admin API; write it into the file itself')
-  }
+  checkDataDirectory({ file, before, data_dir, config_file }, report)
   for (const { path, text, base, isSink } of pathsOf(file)) {
     const target = resolve(base, text)
     if (known.has(target)) continue
     const problem = placeProblem(data_dir, target) ?? (isSink && !SINK_NAME.test(target) ? NOT_A_SINK : undefined)
     if (problem) report(path, problem)
   }
+}
+
+/** Also where a variable or flag of this start wins: the next one may lack it. */
+function checkDataDirectory({ file, before, data_dir, config_file }: PathParts, report: Report): void {
+  const named = memberOf(before.yaml?.value, 'data_dir')
+  const proposed: unknown = file.data_dir
+  if (proposed === named) return
+  // Without it, the data directory depends on where the next start happens.
+  if (proposed === undefined) report(['data_dir'], 'cannot be removed by the admin API; remove it from the file itself')
+  else if (typeof proposed === 'string' && resolve(dirname(config_file), proposed) !== data_dir)
+    report(['data_dir'], 'cannot be changed by the admin API; write it into the file itself')
 }
 
 const NOT_A_SINK = 'must end with .ndjson, .jsonl or .log where it is given by the admin API'
