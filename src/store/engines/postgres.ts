@@ -1,7 +1,7 @@
 /** PostgreSQL with `pg`: a bounded pool, the same tables, and messages for the operator when it cannot be used. */
 import { CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely'
 import { Client, type ClientConfig, type CustomTypesConfig, types } from 'pg'
-import { INDEX_LOCK, MIGRATION_LOCK } from '../advisory-locks.ts'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Engine } from '../engine.ts'
 import { createExclusiveWrites } from '../exclusive-write.ts'
 import { missingIndexes } from '../large-indexes.ts'
@@ -153,7 +153,7 @@ async function migrateUnderLock(address: Address, options: MigrateOptions | unde
     await migrate(db, name, options)
     return missingIndexes(db)
   })
-  if (missing.length > 0) await lockedAt(address, buildIndexes, INDEX_LOCK)
+  if (missing.length > 0) await lockedAt(address, buildIndexes, ADVISORY_LOCKS.indexes)
 }
 
 /** Only one process at a time works on the tables themselves. */
@@ -161,7 +161,7 @@ export const withMigrationLock = <T>(url: string, work: Work<T>): Promise<T> => 
 
 type Work<T> = (db: Kysely<Tables>, name: string) => Promise<T>
 
-async function lockedAt<T>(address: Address, work: Work<T>, lock = MIGRATION_LOCK): Promise<T> {
+async function lockedAt<T>(address: Address, work: Work<T>, lock: number = ADVISORY_LOCKS.migration): Promise<T> {
   const guard = new Client({ ...address.config, application_name: MIGRATOR })
   guard.on('error', () => undefined)
   try {

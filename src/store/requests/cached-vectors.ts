@@ -1,13 +1,12 @@
 /** The vectors of the semantic cache in PostgreSQL, with the extension pgvector: shared by all gateways on the database. */
 import { sql } from 'kysely'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import { StoreError } from '../store.ts'
 import type { Database } from '../tables.ts'
 import type { CachedVectors, Neighbour } from './cache-store.ts'
 
 /** The newest of a partition are compared. */
 const MOST_COMPARED = 2_000
-/** An arbitrary number that only Gatehouse uses: gateways that start together create the table one after the other. */
-const TABLE_LOCK = 7_306_089_156
 const ADVICE =
   'Install pgvector on the server and run "create extension vector" in the database. Until then the vectors are in the memory of each gateway.'
 
@@ -15,7 +14,8 @@ const ADVICE =
 export async function openCachedVectors(db: Database): Promise<CachedVectors> {
   try {
     await db.transaction().execute(async (write) => {
-      await sql`select pg_advisory_xact_lock(${TABLE_LOCK})`.execute(write)
+      // Gateways that start together create the table one after the other.
+      await sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.vectors})`.execute(write)
       await sql`create extension if not exists vector`.execute(write)
       await sql`create table if not exists cached_vectors (
         partition text not null,

@@ -3,7 +3,7 @@
  * that are no longer kept. Times are unix milliseconds, days those of UTC.
  */
 import { sql } from 'kysely'
-import { MIGRATION_LOCK, PARTITION_LOCK } from '../advisory-locks.ts'
+import { ADVISORY_LOCKS } from '../advisory-locks.ts'
 import type { Database, Write } from '../tables.ts'
 
 const DAY_MS = 86_400_000
@@ -100,7 +100,7 @@ async function dropLeftChecks(db: Database): Promise<void> {
   for (const table of PARTITIONED) {
     const { rows } = await sql`
       select 1 from pg_constraint where conrelid = to_regclass(${table}) and conname = ${checkName(table)}`.execute(db)
-    if (rows.length > 0) await changeSoon(db, (write) => dropCheck(write, table), MIGRATION_LOCK)
+    if (rows.length > 0) await changeSoon(db, (write) => dropCheck(write, table), ADVISORY_LOCKS.migration)
   }
 }
 
@@ -111,7 +111,7 @@ export const dropCheck = (db: Database, table: Partitioned) =>
 async function changeSoon(
   db: Database,
   change: (write: Write) => Promise<unknown>,
-  advisory_lock = PARTITION_LOCK,
+  advisory_lock: number = ADVISORY_LOCKS.partitions,
 ): Promise<void> {
   try {
     await db.transaction().execute(async (write) => {
