@@ -579,7 +579,7 @@ describe('pages', () => {
     ]) {
       expect(html).toContain(text)
     }
-    for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) {
+    for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }, { accept: 'text/html;q=0, */*' }]) {
       const json = await (await call('/', { headers })).json()
       expect(json).toMatchObject({ name: 'Gatehouse', version: '1.2.3<', docs: '/docs', openapi: '/openapi.json' })
     }

@@ -1,4 +1,5 @@
 /** The routes of the manual. The first request for a page reads the files and loads the code. */
+import { prefersType } from '../http/accept.ts'
 import type { Route } from '../http/context.ts'
 import { queryOf } from '../http/request-parts.ts'
 import { GatewayError } from '../spec/error.ts'
@@ -63,7 +64,7 @@ export function manualRoutes({ load, version }: ManualParts): Route[] {
           const text = markdown(name)
           if (text === undefined)
             throw new GatewayError('unknown_url', `The manual has no page named ${JSON.stringify(name)}.`)
-          const asMarkdown = page !== name || request.headers.get('accept')?.includes('text/markdown')
+          const asMarkdown = page !== name || prefersType(request.headers.get('accept'), 'text/markdown', HTML)
           return asMarkdown ? markdownResponse(text) : htmlPage((base) => html(name, base) ?? '', version)
         },
       ),

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import Type from 'typebox'
+import { prefersType } from '../http/accept.ts'
 import { compressedPage } from '../http/compressed-page.ts'
 import type { Context, Route } from '../http/context.ts'
 import type { Build } from '../kit/build-info.ts'
@@ -143,7 +144,7 @@ export function pageRoutes({
       media: ['text/html'],
     },
     ({ request }) =>
-      request.headers.get('accept')?.includes('text/html')
+      prefersType(request.headers.get('accept'), 'text/html', 'application/json')
         ? htmlPage(
             (parts) => homePage({ ...parts, endpoints: endpoints(), has_sandbox: hasSandbox(), has_console }),
             version,
