@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run as runBatch } from '../src/cli/commands/batch.ts'
 import { run as runFile } from '../src/cli/commands/file.ts'
-import { chatLine, createBatch, endOf, openai } from './kit/batches.ts'
+import { anthropic, chatLine, createBatch, endOf, openai } from './kit/batches.ts'
 import { manualClock } from './kit/clock.ts'
 import { startGateway } from './kit/gateway.ts'
 import { collectingTerminal } from './kit/terminal.ts'
@@ -28,6 +28,19 @@ test('files are listed, shown and deleted on the store, as batches are listed an
     const client = openai(gateway)
     const batch = await endOf(gateway, client, (await createBatch(client, [chatLine('a')])).id)
     expect(await gatehouse(runBatch, 'list')).toStartWith(`${batch.id}  completed`)
+    await anthropic(gateway).messages.batches.create({
+      requests: [
+        {
+          custom_id: 'a',
+          params: { model: 'sandbox/general', max_tokens: 20, messages: [{ role: 'user', content: 'Hello' }] },
+        },
+      ],
+    })
+    const [newest = '', oldest = ''] = (await gatehouse(runBatch, 'list')).split('\n')
+    expect(newest).toStartWith('msgbatch_')
+    const firstColumn = (line: string) => line.search(/(?<= {2})\S/)
+    expect(firstColumn(oldest)).toBe(firstColumn(newest))
+    expect(oldest.indexOf(' /v1/')).toBe(newest.indexOf(' /v1/'))
     expect(await gatehouse(runBatch, 'show', batch.id)).toContain('1 succeeded, 0 errored')
     const input = batch.input_file_id
     const listed = await gatehouse(runFile, 'list')

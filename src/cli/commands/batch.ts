@@ -2,6 +2,7 @@
 import type { AdminBatch } from '../../admin/routes/batches.ts'
 import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
 import { pathWith, readLimit } from '../admin-api.ts'
+import { table } from '../table.ts'
 import { timeOf } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse batch <list | show | cancel> [options]
@@ -43,18 +44,17 @@ async function list({ given, api, tokens }: Work) {
   const batches = page.rows as AdminBatch[]
   return {
     data: { batches, has_more: page.next !== undefined },
-    text: () => batches.map((batch) => `${lineOf(batch)}\n`).join('') || 'There are no such batches.\n',
+    text: () => table(batches.map(cellsOf)) || 'There are no such batches.\n',
   }
 }
 
-const lineOf = ({ batch_id, status, lines, endpoint, created_at }: AdminBatch): string =>
-  [
-    batch_id,
-    status.padEnd(11),
-    `${lines.succeeded}/${lines.total}`.padStart(13),
-    endpoint.padEnd(22),
-    timeOf(created_at),
-  ].join('  ')
+const cellsOf = ({ batch_id, status, lines, endpoint, created_at }: AdminBatch): string[] => [
+  batch_id,
+  status,
+  `${lines.succeeded}/${lines.total}`.padStart(13),
+  endpoint,
+  timeOf(created_at),
+]
 
 async function show({ given, api }: Work) {
   const batch = (await api.call(`/batches/${encodeURIComponent(given.positionals[0] ?? '')}`)).body as AdminBatch
@@ -64,8 +64,7 @@ async function show({ given, api }: Work) {
 function textOf(batch: AdminBatch): string {
   const { lines, waiting } = batch
   const since = waiting?.since_ms === undefined ? '' : ` since ${timeOf(waiting.since_ms / 1000)}`
-  return `${lineOf(batch)}
-  token ${batch.token_id}, model ${batch.model ?? 'of each line'}, expires ${timeOf(batch.expires_at)}
+  return `${table([cellsOf(batch)])}  token ${batch.token_id}, model ${batch.model ?? 'of each line'}, expires ${timeOf(batch.expires_at)}
   ${lines.succeeded} succeeded, ${lines.errored} errored, ${lines.canceled} canceled, ${lines.expired} expired
 ${waiting ? `  waits${since}: ${waiting.code}: ${waiting.message}\n` : ''}`
 }
