@@ -484,6 +484,8 @@ describe('a browser of another origin', () => {
       const { status, headers } = await call('/things', preflight)
       expect([status, headers.get('access-control-allow-headers')]).toEqual([204, 'x-custom'])
       expect(headers.get('access-control-allow-methods')).toContain('POST')
+      expect(headers.get('access-control-allow-origin')).toBe(allowed)
+      expect(headers.get('vary')).toBe('origin')
     },
   )
 

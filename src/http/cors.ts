@@ -42,28 +42,41 @@ const EXPOSED = [
 ].join(', ')
 
 /** Headers of every response to a browser of an allowed origin. */
-export function addCorsHeaders(headers: Headers, request: Request, { cors_origins }: ServerSettings): void {
-  if (cors_origins.length === 0) return
+export function addCorsHeaders(headers: Headers, request: Request, settings: ServerSettings): void {
+  const origin = crossOrigin(request, settings)
+  if (origin === null) return
+  headers.append('vary', 'origin')
+  const allowed = allowedOrigin(origin, settings)
+  if (allowed === undefined) return
+  headers.set('access-control-allow-origin', allowed)
+  headers.set('access-control-expose-headers', EXPOSED)
+}
+
+/** The origin that decides about the response; null: none does. */
+function crossOrigin(request: Request, { cors_origins }: ServerSettings): string | null {
+  if (cors_origins.length === 0) return null
   const path = pathOf(request)
   // A page of another origin has no business with them, although the browser may be on the gateway's machine.
-  if (isAdminPath(path) || path === '/metrics') return
-  const origin = request.headers.get('origin')
-  if (origin === null) return
-  const any = cors_origins.includes('*')
-  headers.append('vary', 'origin')
-  if (!any && !cors_origins.includes(origin)) return
-  headers.set('access-control-allow-origin', any ? '*' : origin)
-  headers.set('access-control-expose-headers', EXPOSED)
+  if (isAdminPath(path) || path === '/metrics') return null
+  return request.headers.get('origin')
+}
+
+function allowedOrigin(origin: string, { cors_origins }: ServerSettings): string | undefined {
+  if (cors_origins.includes('*')) return '*'
+  return cors_origins.includes(origin) ? origin : undefined
 }
 
 export const isPreflight = ({ method, headers }: Request): boolean =>
   method === 'OPTIONS' && headers.has('access-control-request-method')
 
-/** The response to OPTIONS: the methods of the path, and what a browser of an allowed origin may send. */
+/**
+ * The response to OPTIONS: the methods of the path, and what a browser of an allowed origin may send. The headers of every
+ * response are added to it as to any other.
+ */
 export function preflight(request: Request, settings: ServerSettings, allow?: string[]): Response {
   const headers = new Headers(allow && { allow: allow.join(', ') })
-  addCorsHeaders(headers, request, settings)
-  if (headers.has('access-control-allow-origin')) {
+  const origin = crossOrigin(request, settings)
+  if (origin !== null && allowedOrigin(origin, settings) !== undefined) {
     headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
     const requested = request.headers.get('access-control-request-headers')
     headers.set('access-control-allow-headers', requested ?? 'authorization, content-type')
