@@ -628,6 +628,20 @@ models:
     expect(written()).toMatch(/input: 2, .*tiers: \[\{ above_input_tokens: 200000, input: 3, output: 15 \}\]/)
   })
 
+  test('is named in messages about it', async () => {
+    give('gatehouse.yaml', `${FILE}  openai/mine: {}\n`)
+    give('api.json', JSON.stringify({ ...MAP, 'gpt-9': { ...MAP['gpt-9'], max_input_tokens: 1 } }))
+    const out = await importModels()
+    expect(out).toContain('LiteLLM does not know this model of openai')
+    give('gatehouse.yaml', FILE.replace('openai/gpt-9: {}', 'openai/gpt-9: { context_tokens: 2 }'))
+    expect(await importModels()).toContain('2 is kept, because you wrote it; LiteLLM says 1\n')
+    const vendor = ['--from', 'api.json', '--provider', 'openai=mistrul']
+    expect(await refusal(vendor)).toContain('--provider: LiteLLM has no vendor "mistrul"')
+    give('gatehouse.yaml', 'providers:\n  acme: { base_url: https://acme.test/v1, key: k }\n')
+    const provider = ['--from', 'api.json', '--provider', 'acme']
+    expect(await refusal(provider)).toContain('"acme" is not known to LiteLLM by its preset or address')
+  })
+
   test('reports figures that are none', async () => {
     give('gatehouse.yaml', FILE)
     give('api.json', JSON.stringify({ 'gpt-9': { ...MAP['gpt-9'], input_cost_per_token: 'much' } }))

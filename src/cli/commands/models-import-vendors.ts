@@ -76,7 +76,7 @@ export function pairVendors({ providers, wishes: requests, data }: PairParts): {
     if (name !== undefined) {
       const vendor = data.vendors.get(name)
       if (!vendor)
-        throw new Error(`--provider: models.dev has no vendor "${name}"${choice(name, [...data.vendors.keys()])}`)
+        throw new Error(`--provider: ${data.name} has no vendor "${name}"${choice(name, [...data.vendors.keys()])}`)
       paired.push({ provider, config, vendor })
       continue
     }
@@ -95,15 +95,15 @@ const lastPerProvider = (requests: ProviderRequest[]): ProviderRequest[] => [
 const kindOf = ({ kind, preset }: ProviderConfig): ProviderKind => kind ?? PRESETS[preset ?? '']?.kind ?? 'chatcompat'
 
 /** The vendor, or the reason why there is none. */
-function vendorOf(config: ProviderConfig, { vendors }: ModelsDev): Vendor | string {
+function vendorOf(config: ProviderConfig, { name: source, vendors }: ModelsDev): Vendor | string {
   const kind = kindOf(config)
-  if (VIDEO_ONLY.includes(kind)) return 'serves videos, for which models.dev has no prices'
+  if (VIDEO_ONLY.includes(kind)) return 'serves videos, whose prices are not imported'
   const preset = config.preset ?? presetAt(config.base_url)
   if (preset !== undefined && PRESETS[preset]?.local) return 'serves models on this machine'
   const name = preset ?? (NAMELESS.includes(kind) ? undefined : kind)
   const byName = name === undefined ? undefined : vendors.get(OTHER_NAMES[name] ?? name)
   const found = byName ?? [...vendors.values()].find(({ api }) => isSameAddress(api, config.base_url))
-  return found ?? 'is not known to models.dev by its preset or address; name its vendor, as in --provider <id>=<vendor>'
+  return found ?? `is not known to ${source} by its preset or address; name its vendor, as in --provider <id>=<vendor>`
 }
 
 const presetAt = (base_url: string | undefined): string | undefined =>

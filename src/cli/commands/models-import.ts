@@ -28,7 +28,7 @@ configuration. Your own settings stay; prices from an earlier import are updated
 
 Options:
   --from <file|url>           source of the data (default: ${MODELS_DEV})
-  --provider <id>[=<vendor>]  only this provider, and its name at models.dev; may be repeated
+  --provider <id>[=<vendor>]  only this provider, and its name in the data; may be repeated
   --only <pattern>            only models whose id or name matches; "*" matches any text; may be repeated
   --existing                  only models that are in the file; add none
   --overwrite                 also replace your own settings
@@ -82,7 +82,8 @@ async function importModels(given: Arguments, terminal: Terminal) {
       : 'There is nothing to write.'
   return {
     data: { source, as_of, file: file.path, written: isWritten, counts: countsOf(plan), ...plan },
-    text: () => `${source} of ${as_of}, for ${file.name}\n\n${planText(plan, terminal)}\n${countsText(plan)}${end}\n`,
+    text: () =>
+      `${source} of ${as_of}, for ${file.name}\n\n${planText(plan, data.name, terminal)}\n${countsText(plan)}${end}\n`,
   }
 }
 
