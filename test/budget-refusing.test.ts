@@ -168,6 +168,17 @@ describe('a budget that refuses a call', () => {
     expect(data.map(({ after }) => after.reason)).toEqual(['used', 'held'])
   })
 
+  it('is reported as too small where one call may cost more than the whole budget', async () => {
+    const started = await start()
+    const caller = await issue(started, [TOTAL(10)])
+    expect((await call(started, caller, 1, { max_tokens: 11 })).status).toBe(429)
+    const events = await eventsOf(started, 1)
+    expect(events.map(({ type, data }) => [type, data.reason, data.used])).toEqual([
+      ['budget.refusing', 'too_large', 0],
+    ])
+    expect(events[0]?.message).toMatch(/a call may cost up to 11\.0+\d+ USD, which is more than the whole budget\.$/)
+  })
+
   it('is shown by a metric for 5 minutes', async () => {
     const started = await start()
     const caller = await issue(started, [TOTAL(10)])

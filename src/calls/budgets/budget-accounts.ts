@@ -20,8 +20,11 @@ export type BudgetOwner = Limited & {
   project?: (Limited & { project_id: string; name: string }) | undefined
 }
 
-/** What is in the way of a call: charges, or what open calls and other processes hold. */
-export type RefusalReason = 'used' | 'held'
+/**
+ * What is in the way of a call: charges, what open calls and other processes hold, or the size of the budget, which is less
+ * than the call may cost.
+ */
+export type RefusalReason = 'used' | 'held' | 'too_large'
 
 /** One budget in one window, as this process knows it. Amounts are nano-units. */
 export type BudgetAccount = {
@@ -260,7 +263,11 @@ const newAccount = (
   left: 0,
   notified: 0,
   refused_at: Number.NEGATIVE_INFINITY,
-  quiet_until: { used: Number.NEGATIVE_INFINITY, held: Number.NEGATIVE_INFINITY },
+  quiet_until: {
+    used: Number.NEGATIVE_INFINITY,
+    held: Number.NEGATIVE_INFINITY,
+    too_large: Number.NEGATIVE_INFINITY,
+  },
   idle: 0,
   waiting: 0,
 })

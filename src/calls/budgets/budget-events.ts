@@ -41,11 +41,13 @@ export function refusingEvent(
 ) {
   const { name, owner, held, project_id } = account
   const [object_type = '', object_id = ''] = name.scope_key.split(':', 2)
-  const used = `${nanoText(usedOf(account))} ${currency} of ${amountText(account, currency)}`
-  const why =
-    reason === 'used'
-      ? `${used} are used, and a call may cost up to ${nanoText(most)} ${currency}`
-      : `${used} are used, and open calls or other processes hold the rest`
+  const used = `${nanoText(usedOf(account))} ${currency} of ${amountText(account, currency)} are used, and`
+  const cost = `a call may cost up to ${nanoText(most)} ${currency}`
+  const why = {
+    used: `${used} ${cost}`,
+    held: `${used} open calls or other processes hold the rest`,
+    too_large: `${used} ${cost}, which is more than the whole budget`,
+  }[reason]
   const data = {
     reason,
     ...reportOf(account, usedOf(account), currency),

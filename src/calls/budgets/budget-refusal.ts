@@ -1,7 +1,7 @@
 /** The error of a call that a budget refuses. */
 import { GatewayError } from '../../spec/error.ts'
 import { nanoText } from '../../spec/price.ts'
-import { type BudgetAccount, leftOf, usedOf } from './budget-accounts.ts'
+import { type BudgetAccount, leftOf, type RefusalReason, usedOf } from './budget-accounts.ts'
 
 /** `left`: what a call may still cost now, in nano-units. */
 export class BudgetRefusal extends GatewayError {
@@ -12,21 +12,25 @@ export class BudgetRefusal extends GatewayError {
   }
 }
 
-/** Whether what is charged leaves enough for a call that may cost so much: only what open calls hold is in its way. */
-export const isTemporary = (account: BudgetAccount, most: number): boolean =>
-  account.limit + account.credit - usedOf(account) >= most
+/** `held`: what is charged leaves enough for a call that may cost so much; only what open calls hold is in its way. */
+export function refusalReason(account: BudgetAccount, most: number): RefusalReason {
+  const whole = account.limit + account.credit
+  if (whole - usedOf(account) >= most) return 'held'
+  return most > whole ? 'too_large' : 'used'
+}
 
 /** `most`: what the call may cost. */
 export function refusalBy(account: BudgetAccount, most: number, currency: string): BudgetRefusal {
   const { budget, name, owner, credit } = account
   const money = (nano: number) => `${nanoText(nano)} ${currency}`
-  const mayRetry = isTemporary(account, most)
+  const reason = refusalReason(account, most)
+  const mayRetry = reason === 'held'
   const topped = credit === 0 ? '' : `, and ${money(credit)} of credit`
   const state = mayRetry
     ? 'the rest is held for other calls'
     : budget.window === 'total'
       ? 'the operator of the gateway can raise it or add credit'
-      : most > account.limit + credit
+      : reason === 'too_large'
         ? 'it is more than the whole budget, which the operator of the gateway can raise'
         : `it starts again at ${new Date(name.end_ms).toISOString()}`
   return new BudgetRefusal(

@@ -22,7 +22,7 @@ import {
 } from './budget-accounts.ts'
 import { createLeasing } from './budget-leasing.ts'
 import type { FindOwner } from './budget-owners.ts'
-import { isTemporary, refusalBy } from './budget-refusal.ts'
+import { refusalBy, refusalReason } from './budget-refusal.ts'
 import { createUpkeep } from './budget-upkeep.ts'
 
 export type BudgetCallHold = {
@@ -186,7 +186,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
 
   function refusal(account: BudgetAccount, most: number): GatewayError {
     const now = clock.steady()
-    const reason = isTemporary(account, most) ? 'held' : 'used'
+    const reason = refusalReason(account, most)
     account.refused_at = now
     parts.onRefused?.(scopeOf(account), `budget_${account.budget.window}`)
     if (now >= account.quiet_until[reason] && !isOfEndUser(account.name)) {
