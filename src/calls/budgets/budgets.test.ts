@@ -533,6 +533,17 @@ describe('a budget', () => {
     hold?.settle(0)
     expect(await budgets.admit(owner, undefined, toNano(10))).toBeDefined()
   })
+
+  it('says what the whole call may cost where a dearer model takes over', async () => {
+    const { process, refusing } = await world()
+    const { budgets } = process('p1')
+    const hold = await budgets.admit({ token_id: 'tok_a', budgets: [DAY(10)] }, undefined, toNano(4))
+    const refused = await refusedBy(() => hold?.raise(toNano(12)))
+    expect(refused?.message).toEndWith(
+      'may cost up to 12 USD: it is more than the whole budget, which the operator of the gateway can raise.',
+    )
+    expect(refusing.map(({ reason, most }) => [reason, most])).toEqual([['too_large', toNano(12)]])
+  })
 })
 
 describe('several processes on one store', () => {

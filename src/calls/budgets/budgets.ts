@@ -132,7 +132,7 @@ export function createBudgets(parts: BudgetsParts): Budgets {
       if (more <= 0) return
       const now = clock.steady()
       const short = this.#of.find((account) => !covers(account, more, now))
-      if (short) throw refusal(short, more)
+      if (short) throw refusal(short, most)
       for (const account of this.#of) account.held += more
       this.#held = most
     }
