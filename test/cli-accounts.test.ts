@@ -99,7 +99,7 @@ describe('project', () => {
       'project update app --limit tokens_per_day=none --limit images_per_day=none --budget none --label team= --label cost= --families all --end-user-limit requests_per_day=none --end-user-budget none/total --allow-address any',
     )
     expect(back.project).toMatchObject({ ...NOT_SET, name: 'app' })
-    expect((await answer('project update app')).project).toEqual(back.project)
+    expect((await answer('project show app')).project).toMatchObject(back.project)
   })
 
   test('show, list, disable, enable and delete', async () => {
@@ -264,6 +264,14 @@ describe('token', () => {
     )
     expect((await gatehouse('token rotate app --overlap 1y')).error).toContain('overlap_seconds: must be')
   })
+})
+
+test.each(['token update', 'project update'])('%s without an option says what is missing', async (command) => {
+  await answer('token create --name a')
+  await answer('project create a')
+  const message = 'needs an option that says what to change, as in --budget 50/month'
+  for (const options of ['', ' --quiet', ' --json'])
+    expect(await gatehouse(`${command} a${options}`)).toMatchObject({ out: '', error: message })
 })
 
 describe.each(['token create --name a', 'token update a', 'project create a', 'project update a'])('%s', (command) => {

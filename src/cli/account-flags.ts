@@ -47,6 +47,12 @@ export const ACCOUNT_FLAGS_HELP = `\
       --end-user-limit <key>=<n>, --end-user-budget <amount>/<window>
                              the same for each end user`
 
+/** Throws UsageError where none of the options that say what to change is given. */
+export function assertNamesChange(given: Arguments, flags: FlagTable, command: string): void {
+  const isNamed = Object.entries(flags).some(([flag, kind]) => kind === 'text' && given.text(flag) !== undefined)
+  if (!isNamed) throw new UsageError(command, 'needs an option that says what to change, as in --budget 50/month')
+}
+
 /** What the options change; absent: nothing of it. null removes. */
 type AccountChange = {
   models?: string[]

@@ -1,7 +1,13 @@
 /** `gatehouse project`: creates, changes, lists and deletes projects, whether or not a gateway is running. */
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import { LOG_CONTENTS, type LogContents, type Project } from '../../spec/token.ts'
-import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from '../account-flags.ts'
+import {
+  ACCOUNT_FLAGS,
+  ACCOUNT_FLAGS_HELP,
+  assertNamesChange,
+  changedSettings,
+  readAccountFlags,
+} from '../account-flags.ts'
 import { accountStatus, accountText } from '../account-text.ts'
 import { commandOf, OPTIONS_HELP, type Work, warnOfPatterns } from '../accounts.ts'
 import { UsageError } from '../arguments.ts'
@@ -41,10 +47,11 @@ const WHICH = 'a project: its id or its name, as gatehouse project list shows th
 const QUIET = { quiet: 'switch' } as const
 
 const OWN_FLAGS = { ...ACCOUNT_FLAGS, 'log-contents': 'text', ...QUIET } as const
+const UPDATE_FLAGS = { name: 'text', ...OWN_FLAGS } as const
 
 export const run = commandOf('project', HELP, {
   create: { flags: OWN_FLAGS, positionals: ['a name, as in mobile'], creates: true, run: create },
-  update: { flags: { name: 'text', ...OWN_FLAGS }, positionals: [WHICH], run: update },
+  update: { flags: UPDATE_FLAGS, positionals: [WHICH], run: update },
   list: { run: list },
   show: { positionals: [WHICH], run: show },
   disable: { flags: QUIET, positionals: [WHICH], run: (work) => setDisabled(work, true) },
@@ -65,6 +72,7 @@ async function create(work: Work) {
 }
 
 async function update(work: Work) {
+  assertNamesChange(work.given, UPDATE_FLAGS, 'project update')
   const change = readAccountFlags(work.given, 'project update')
   const warnings = await warnOfPatterns(change.models, work)
   const name = work.given.text('name')

@@ -3,7 +3,13 @@ import { chooseToken } from '../../accounts/choose.ts'
 import { webhookMasterSecret, webhookSecret } from '../../families/tasks/webhook-delivery.ts'
 import { systemClock, unixSeconds } from '../../kit/clock.ts'
 import type { Token } from '../../spec/token.ts'
-import { ACCOUNT_FLAGS, ACCOUNT_FLAGS_HELP, changedSettings, readAccountFlags } from '../account-flags.ts'
+import {
+  ACCOUNT_FLAGS,
+  ACCOUNT_FLAGS_HELP,
+  assertNamesChange,
+  changedSettings,
+  readAccountFlags,
+} from '../account-flags.ts'
 import { accountStatus, accountText, rightsSentence } from '../account-text.ts'
 import { commandOf, OPTIONS_HELP, type Work, warnOfPatterns } from '../accounts.ts'
 import { UsageError } from '../arguments.ts'
@@ -95,6 +101,7 @@ async function projectOf({ given, projects }: Work): Promise<string | null | und
 
 async function update(work: Work) {
   const { given, tokens } = work
+  assertNamesChange(given, OWN_FLAGS, 'token update')
   const change = readAccountFlags(given, 'token update')
   const [project_id, name] = [await projectOf(work), given.text('name')]
   const warnings = await warnOfPatterns(change.models, work)
