@@ -116,6 +116,43 @@ describe('the provider’s response', () => {
     }
   })
 
+  describe('with several candidates', () => {
+    const of = (index: number, text: string, more: object = {}) =>
+      piece([{ text }], more).replace('"index":0', `"index":${index}`)
+    const FINISH = { finishReason: 'STOP' }
+
+    test('leaves out what comes after the end of one of them', () => {
+      const last = of(0, ' there', FINISH)
+      const before = of(0, 'Hello') + of(0, ' you') + of(1, 'Hi') + last
+      const after = of(1, ' all', FINISH)
+      const source = before + last + of(0, ' you') + last + after
+      for (const pieces of [[bytes(source)], singly(bytes(source))]) {
+        const { text, failure } = forwarded(pieces)
+        expect([failure, text]).toEqual([undefined, put(before + after)])
+      }
+    })
+
+    test('forwards the same events however the bytes are split', () => {
+      const event = fc
+        .record({
+          index: fc.constantFrom(0, 0, 1),
+          text: fc.constantFrom('a', 'b', ''),
+          more: fc.constantFrom({}, {}, FINISH, { finishReason: 'MAX_TOKENS' }),
+        })
+        .map(({ index, text, more }) => of(index, text, more))
+      fc.assert(
+        fc.property(fc.array(event, { maxLength: 12 }), (events) => {
+          const [whole, ...others] = [[events.join('')], events, [...events.join('')]].map((pieces) =>
+            forwarded(pieces.map(bytes)),
+          )
+          const expected = { text: whole?.text, failure: whole?.failure?.code }
+          for (const { text, failure } of others) expect({ text, failure: failure?.code }).toEqual(expected)
+        }),
+        { numRuns: 200 },
+      )
+    })
+  })
+
   test('passes usage and sources that come after the end', () => {
     const source = piece([{ text: 'Hello' }]) + end
     const grounding = { groundingMetadata: { webSearchQueries: ['x'] } }

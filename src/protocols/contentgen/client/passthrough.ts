@@ -201,7 +201,7 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
   const blocks = createSseBlocks()
   const counter = createCounter(parts)
   const model = toBytes(JSON.stringify(head.model))
-  const known = createSlots(MEMBERS)
+  let known = createSlots(MEMBERS)
   /** The last block that was not a plain event: the vendor may end a stream with an error as bare JSON. */
   let lastOther = ''
 
@@ -221,11 +221,14 @@ function createContentgenStream(parts: PassthroughParts, state: PassthroughState
     }
     const rest = counter.beforeEnd(payload)
     step.received.push(...counter.take(payload))
+    const isOfEnded = counter.beforeEnd(payload) !== payload
+    // Events of a candidate that has ended must not pass unread while another one continues.
+    if (isOfEnded) known = createSlots(MEMBERS)
     if (rest !== payload) {
       return rest ? `data: ${toBytes(JSON.stringify({ ...rest, modelVersion: head.model }))}\n\n` : ''
     }
     const isItself = !parsed.data.trimStart().startsWith('[') // a list around the object is removed
-    if (isItself && parsed.isPlain && parsed.event === '' && textIn(payload)) learn(event, payload)
+    if (!isOfEnded && isItself && parsed.isPlain && parsed.event === '' && textIn(payload)) learn(event, payload)
     const data = withValueAt(isItself ? parsed.data : toBytes(JSON.stringify(payload)), ['modelVersion'], model)
     return isItself && data === parsed.data && parsed.isPlain ? event : `data: ${data}\n\n`
   }
