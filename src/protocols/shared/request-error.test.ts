@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
+import Type from 'typebox'
+import { diagnose } from '../../kit/diagnose.ts'
 import { GatewayError } from '../../spec/error.ts'
 import type { ChatRequest } from './canonical.ts'
-import { errorTranslator, places } from './request-error.ts'
+import { errorTranslator, places, refusalOf } from './request-error.ts'
 
 const retold = errorTranslator({
   fields: { stop: 'stop_sequences' },
@@ -27,4 +29,12 @@ test.each([
   ['constructor', 'constructor', '"constructor" of "file" is wrong.'],
 ])('translates an error about %s to %s', (param, place, message) => {
   expect(translatedOf(param)).toEqual([place, message])
+})
+
+test.each([
+  [{}, '"tool.extra" is not known; there may be no member.'],
+  [{ type: Type.Optional(Type.String()) }, '"tool.extra" is not known; there may be "type".'],
+])('names what an object with the members %j may have instead of an unknown one', (members, message) => {
+  const schema = Type.Object({ tool: Type.Object(members, { additionalProperties: false }) })
+  expect(refusalOf(diagnose(schema, { tool: { extra: 1 } })).message).toBe(message)
 })
