@@ -21,6 +21,7 @@ function start(clock: ManualClock = manualClock()) {
     clock,
     abort,
     whole: (line: string, rest?: object) => chat.complete(call(line, rest), abort.signal),
+    count: (line: string, rest?: object) => chat.countTokens?.(call(line, rest), abort.signal),
     chunks: (line: string, rest?: object) => chat.chunks(call(line, rest), abort.signal)[Symbol.asyncIterator](),
   }
 }
@@ -46,6 +47,34 @@ const failureOf = (work: Promise<unknown>) =>
     () => 'answered',
     (error: unknown) => error,
   )
+
+describe('countTokens', () => {
+  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }]
+  const content = [
+    { type: 'text', text: 'What is this, s\u00e9\u00f1or?' },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+  ]
+  test.each([
+    ['a text', {}],
+    ['tools', { tools, tool_choice: 'none' }],
+    ['an image', { messages: [{ role: 'user', name: 'Ada', content }] }],
+  ])('returns the tokens that the usage of the same request has: %s', async (_, rest) => {
+    const { usage } = await start().whole('tokens=1', rest)
+    expect(usage?.prompt_tokens).toBeGreaterThan(5)
+    expect(await start().count('tokens=1', rest)).toBe(usage?.prompt_tokens ?? 0)
+  })
+
+  test('refuses a prompt that is too long to be answered', async () => {
+    const messages = [{ role: 'user', content: 'a'.repeat(1_000_001) }]
+    expect(
+      codeOf(
+        await start()
+          .count('', { messages })
+          ?.catch((error: unknown) => error),
+      ),
+    ).toBe('context_length_exceeded')
+  })
+})
 
 describe('@sandbox tokens', () => {
   test.each([0, 1, 2, 150, 999, 5000])('%i returns exactly that many content chunks and tokens', async (tokens) => {

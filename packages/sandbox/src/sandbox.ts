@@ -121,6 +121,10 @@ export function createSandbox({ id, clock, manual, media, errors }: SandboxParts
         const { prompt, answer } = await generate(call, { signal, isStream: true })
         yield* throttle(chunksOf(answer), { directives: prompt.directives, clock, signal })
       },
+      async countTokens({ request }) {
+        assertLength(request)
+        return countPrompt(request).input
+      },
     },
   }
 }
