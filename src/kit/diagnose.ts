@@ -165,7 +165,8 @@ function ofObject(schema: Schema, value: unknown, path: (string | number)[], lim
     if (known) out.push(...problems(known, inner, [...path, name], limit - out.length))
     else if (schema.additionalProperties === false) {
       const names = Object.keys(schema.properties ?? {})
-      out.push({ path: [...path, name], kind: 'unknown', expected: names.length === 0 ? 'no member' : oneOf(names), found: inner })
+      const expected = names.length === 0 ? 'no member' : oneOf(names)
+      out.push({ path: [...path, name], kind: 'unknown', expected, found: inner })
     }
   }
   return out.slice(0, limit)
