@@ -28,8 +28,9 @@ function transportOf(pieces: Uint8Array[], type: string): Transport {
       return {
         status: 200,
         headers: new Headers({ 'content-type': type }),
+        contentType: type,
         read: async () => left.shift(),
-        peek: async () => left[0],
+        firstByte: async () => left[0]?.find((byte) => byte > 32),
         text,
         excerpt: text,
         release: () => {},

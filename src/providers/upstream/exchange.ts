@@ -29,6 +29,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   /** Set once a whole response has begun: it may be read to its end after the client has left. */
   #lateReads: LateReads | undefined
   #scrubber: SecretScrubber | undefined
+  #received: Headers | undefined // as they came
   #headers: Headers | undefined
   /** The encoding with which the upstream compressed the body although the request forbade it; undefined: none. */
   #coding: string | undefined
@@ -102,6 +103,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     if (!this.request.stream && response.status < 300) this.#lateReads = lateReads
     this.status = response.status
     this.#scrubber = this.request.scrubber?.()
+    this.#received = response.headers
     const coding = response.headers.get('content-encoding')?.trim().toLowerCase()
     this.#coding = coding === '' || coding === 'identity' ? undefined : coding
     if (this.request.stream) this.stopTimer()
@@ -109,18 +111,15 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
 
   /** Only for who reads them: most calls do not. */
   get headers(): Headers {
-    this.#headers ??= scrubHeaders(this.#raw.headers, this.#scrubber)
+    this.#headers ??= scrubHeaders(this.#received ?? new Headers(), this.#scrubber)
     return this.#headers
   }
 
-  get #raw(): Response {
-    if (!this.#response) throw new Error('The response has not begun.')
-    return this.#response
+  get contentType(): string {
+    return this.#received?.get('content-type') ?? ''
   }
 
   async read(): Promise<Uint8Array | undefined> {
-    // A stream may be open for long: of its response only the reader and the headers are still used.
-    if (this.#reader && this.#headers) this.#response = undefined
     for (;;) {
       if (this.#isEnded && !this.#peeked && this.#failure) throw this.#failure.thrown
       if (this.#isEnded && !this.#peeked) return undefined
@@ -167,7 +166,8 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
       if (!this.isTimed) this.startTimer(this.#clock, this.request.timeouts.idle_seconds * 1000)
     }
     if (this.#reader) return this.#reader.read()
-    const { body } = this.#raw // only once: of a stream that is read, the response itself is not kept
+    const body = this.#response?.body ?? null
+    this.#response = undefined // a stream may be open for long: only its reader and its headers are used
     this.#reader = this.#coding === undefined ? (body?.getReader() ?? NO_BODY) : decodedReader(body, this.#coding)
     return this.#reader.read()
   }
@@ -181,17 +181,16 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
     return undefined
   }
 
-  /** Without what may be the beginning of a secret. */
-  async peek(): Promise<Uint8Array | undefined> {
+  async firstByte(): Promise<number | undefined> {
     this.#peeked ??= await this.#receive()
-    return this.#peeked && this.#scrubber ? this.#scrubber.body().push(this.#peeked) : this.#peeked
+    return this.#peeked?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space
   }
 
   /** The whole text, where it can be received without a stream, which a body becomes as soon as it is asked for. */
   wholeText(limit = MAX_RESPONSE_BYTES): Promise<string> | undefined {
     // For a stream, the idle timeout limits each read, and nothing limits the whole.
     const isInPieces = this.request.stream || this.#coding !== undefined || this.#reader
-    return !isInPieces && lengthOf(this.#raw) <= limit ? this.#raw.text() : undefined
+    return !isInPieces && lengthOf(this.#received) <= limit ? this.#response?.text() : undefined
   }
 
   /** Called with the whole text. Throws where the request was ended meanwhile. */
@@ -217,7 +216,7 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
   }
 
   async #receiveText(limit: number): Promise<string> {
-    if (lengthOf(this.#raw) > limit) throw this.#tooLarge(limit)
+    if (lengthOf(this.#received) > limit) throw this.#tooLarge(limit)
     const whole = this.wholeText(limit)
     if (!whole) return this.#scrubbed(await this.#textInPieces(limit))
     try {
@@ -315,5 +314,5 @@ export class Exchange extends TimeLimited implements UpstreamResponse {
 }
 
 /** In bytes, as it is stated. NaN: not known. With chunks, the length that is stated beside them does not count. */
-const lengthOf = ({ headers }: Response): number =>
-  headers.has('transfer-encoding') ? Number.NaN : Number(headers.get('content-length') ?? Number.NaN)
+const lengthOf = (headers: Headers | undefined): number =>
+  headers?.has('transfer-encoding') ? Number.NaN : Number(headers?.get('content-length') ?? Number.NaN)

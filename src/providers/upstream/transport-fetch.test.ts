@@ -8,8 +8,9 @@ import type { UpstreamRequest, UpstreamResponse } from './upstream-request.ts'
 const answerOf = (status: number, text: string, headers: Record<string, string> = {}): UpstreamResponse => ({
   status,
   headers: new Headers(headers),
+  contentType: headers['content-type'] ?? '',
   read: async () => undefined,
-  peek: async () => undefined,
+  firstByte: async () => undefined,
   text: async () => text,
   excerpt: async () => text,
   release: () => {},

@@ -40,10 +40,12 @@ export type UpstreamRequest = {
 export type UpstreamResponse = {
   status: number
   headers: Headers
+  /** As the upstream sent it, '' without one: to decide by, and not to be shown. */
+  readonly contentType: string
   /** The next bytes of the body, `undefined` at its end. The idle timeout runs only while this waits. */
   read(): Promise<Uint8Array | undefined>
-  /** The first bytes of the body, without consuming them. */
-  peek(): Promise<Uint8Array | undefined>
+  /** The first byte of the body that is no white space, if it is among those that arrive first; nothing is consumed. */
+  firstByte(): Promise<number | undefined>
   /** The whole body, at most `limit` bytes: beyond it, an error. */
   text(limit?: number): Promise<string>
   /** The same, where it has arrived. */

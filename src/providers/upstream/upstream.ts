@@ -135,8 +135,7 @@ export function createUpstream({ id, settings, transport, clock, log }: Upstream
 
   /** Whether it came as events or as one body: some providers return one JSON body instead of a stream, or label it as one. */
   async function isStream(response: UpstreamResponse): Promise<boolean> {
-    const type = response.headers.get('content-type') ?? ''
-    if (type.includes('text/html')) throw notUnderstood('answered with a web page', response.status)
+    if (response.contentType.includes('text/html')) throw notUnderstood('answered with a web page', response.status)
     return await isEventStream(response)
   }
 
@@ -253,9 +252,9 @@ const EVENT_BYTES = new Set([100, 101, 105, 114, 58, 0xef])
 
 /** Decides by the content type, and by the first byte where the type is wrong: no event stream begins with an object. */
 async function isEventStream(response: UpstreamResponse): Promise<boolean> {
-  const type = response.headers.get('content-type') ?? ''
+  const type = response.contentType
   if (type.includes('text/html')) return false
-  const first = (await response.peek())?.find((byte) => byte > 32) // 9, 10, 13 and 32 are white space
+  const first = await response.firstByte()
   if (/^[^;]*\bjson\b/.test(type)) return first !== undefined && EVENT_BYTES.has(first)
   return first !== 123
 }
