@@ -7,7 +7,7 @@ type Span = { key: number; start: number; end: number }
 export function spanOf(text: string, path: string[]): Span | undefined {
   let at = skipSpace(text, 0)
   for (const [depth, name] of path.entries()) {
-    const found = memberOf(text, at, name)
+    const found = membersOf(text, at, [name]).get(name)
     if (!found) return undefined
     if (depth === path.length - 1) return found
     at = found.start
@@ -23,16 +23,10 @@ export function withValueAt(text: string, path: string[], value: string): string
 
 /** The same text with other values of members of the outermost object, where it has them. */
 export function withValues(text: string, values: Readonly<Record<string, string>>): string {
-  const spans: (Span & { value: string })[] = []
-  for (const name in values) {
-    const span = spanOf(text, [name])
-    if (span) spans.push({ ...span, value: values[name] ?? '' })
-  }
-  spans.sort((left, right) => left.start - right.start)
   let changed = ''
   let from = 0
-  for (const { start, end, value } of spans) {
-    changed += text.slice(from, start) + value
+  for (const [name, { start, end }] of membersOf(text, skipSpace(text, 0), Object.keys(values))) {
+    changed += text.slice(from, start) + values[name]
     from = end
   }
   return changed + text.slice(from)
@@ -86,29 +80,39 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** Whether the name whose quote opens there is this one, written without escapes. */
-const isName = (text: string, open: number, name: string): boolean =>
-  text.startsWith(name, open + 1) && text.charCodeAt(open + 1 + name.length) === QUOTE
+/** Which of the names is between these quotes. */
+function nameAt(text: string, open: number, close: number, names: readonly string[]): string | undefined {
+  if (hasEscapes(text, open, close)) {
+    const written = JSON.parse(text.slice(open, close + 1))
+    return names.find((name) => name === written)
+  }
+  for (const name of names) if (close === open + 1 + name.length && text.startsWith(name, open + 1)) return name
+  return undefined
+}
 
 function hasEscapes(text: string, from: number, to: number): boolean {
   for (let at = from; at < to; at++) if (text.charCodeAt(at) === BACKSLASH) return true
   return false
 }
 
-/** The last of a name's members counts, as it does when the text is parsed. The name has no sign that JSON escapes. */
-function memberOf(text: string, open: number, name: string): Span | undefined {
-  if (text[open] !== '{') return undefined
-  let found: Span | undefined
+/**
+ * The named members of the object that opens there, in the order of the text. The last of a name's members counts, as it
+ * does when the text is parsed. The names have no sign that JSON escapes.
+ */
+function membersOf(text: string, open: number, names: readonly string[]): Map<string, Span> {
+  const found = new Map<string, Span>()
+  if (text[open] !== '{') return found
   let at = skipSpace(text, open + 1)
   while (text.charCodeAt(at) === QUOTE) {
     const close = closingQuote(text, at + 1)
-    if (close === -1) return undefined
-    const isNamed = hasEscapes(text, at, close)
-      ? JSON.parse(text.slice(at, close + 1)) === name
-      : isName(text, at, name)
+    if (close === -1) return found
+    const name = nameAt(text, at, close, names)
     const start = skipSpace(text, skipSpace(text, close + 1) + 1) // after the colon
     const end = endOfValue(text, start)
-    if (isNamed) found = { key: at, start, end }
+    if (name !== undefined) {
+      found.delete(name)
+      found.set(name, { key: at, start, end })
+    }
     at = skipSpace(text, end)
     if (text.charCodeAt(at) !== COMMA) break
     at = skipSpace(text, at + 1)

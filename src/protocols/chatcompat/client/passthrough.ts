@@ -249,9 +249,10 @@ const withoutRole = ({ delta: { role: _, ...delta }, ...choice }: ChunkChoice): 
 const NEVER_NULL = new Set(['content', 'reasoning', 'reasoning_content', 'role', 'tool_calls', 'function_call'])
 
 function isSameChoice(raw: JsonRecord, choice: ChunkChoice): boolean {
-  if (!isRecord(raw.delta) || raw.finish_reason === undefined || raw.logprobs === undefined) return false
-  const delta = Object.fromEntries(
-    Object.entries(raw.delta).filter(([name, value]) => value !== null || NEVER_NULL.has(name)),
-  )
-  return isDeepStrictEqual({ ...raw, delta }, choice)
+  const { delta } = raw
+  if (!isRecord(delta) || raw.finish_reason === undefined || raw.logprobs === undefined) return false
+  const isKept = (name: string) => delta[name] !== null || NEVER_NULL.has(name)
+  if (raw === choice) return Object.keys(delta).every(isKept)
+  const kept = Object.fromEntries(Object.entries(delta).filter(([name]) => isKept(name)))
+  return isDeepStrictEqual({ ...raw, delta: kept }, choice)
 }

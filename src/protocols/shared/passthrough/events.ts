@@ -8,11 +8,14 @@ import { type createSseBlocks, escapeLineEnds, readSseBlock, SseTooLong } from '
 import type { PassthroughStep } from '../protocol.ts'
 import type { Faults } from '../upstream.ts'
 
+/** Its text and its bytes are the same. */
+const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length
+
 /** Such text as what it says. */
-export const fromBytes = (bytes: string): string => Buffer.from(bytes, 'latin1').toString()
+export const fromBytes = (bytes: string): string => (isAscii(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString())
 
 /** The given text as latin1. */
-export const toBytes = (text: string): string => Buffer.from(text).toString('latin1')
+export const toBytes = (text: string): string => (isAscii(text) ? text : Buffer.from(text).toString('latin1'))
 
 /** The bytes of such texts, one after the other. */
 export function bytesOf(events: readonly string[]): Uint8Array {
