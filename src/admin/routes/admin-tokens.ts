@@ -1,6 +1,6 @@
 /** The admin API's administrators: admin tokens, and who the caller is. */
 import Type from 'typebox'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { ADMIN_ROLES, AdminToken, Membership, RIGHTS } from '../../spec/admin.ts'
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
@@ -89,7 +89,6 @@ export function accountRoutes({ accounts, currency, ...parts }: AccountRoutePart
       description: 'The secret is in this response and nowhere else.',
       request: AdminTokenOrder,
       response: IssuedAdminToken,
-      errors: BODY_ERRORS,
       example: { name: 'dashboard', role: 'viewer' },
       handle: create,
     }),
@@ -99,8 +98,6 @@ export function accountRoutes({ accounts, currency, ...parts }: AccountRoutePart
       params,
       response: AdminToken,
       responseHeaders: { etag: 'Of the present state.' },
-      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-      errors: ['object_not_found'],
       handle: async (context) => objectAnswer(context, await found(context), ['last_used_at']),
     }),
     adminRoute(['DELETE', ONE, 'own'], {
@@ -108,7 +105,6 @@ export function accountRoutes({ accounts, currency, ...parts }: AccountRoutePart
       description: 'In force at once, in every process. It stays in the list.',
       params,
       response: AdminToken,
-      errors: ['object_not_found'],
       handle: revoke,
     }),
   ]

@@ -102,7 +102,7 @@ export function alertRoutes({ alertHistory, clock }: AlertRouteParts): Route[] {
       description: 'It is past, although it may still hold: it opens again only after it was over.',
       params: { alert_id: 'The id of an alert.' },
       response: AlertObject,
-      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: close,
     }),
   ]

@@ -90,7 +90,7 @@ export function auditRoutes({ audit }: AuditRouteParts): Route[] {
       description: 'One change, by its number.',
       params: { sequence: 'The `sequence` of a row.' },
       response: AuditRow,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: show,
     }),
   ]

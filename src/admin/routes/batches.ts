@@ -123,7 +123,7 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
       description: 'Its state and its counts; not its requests.',
       params,
       response: AdminBatch,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: async (context) => Response.json(view(await found(context))),
     }),
     adminRoute(['POST', '/admin/v1/batches/:batch_id/cancel', 'operate'], {
@@ -131,7 +131,7 @@ export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Rout
       description: 'Lines that are executed now end; the others are not executed. An ended batch stays as it is.',
       params,
       response: AdminBatch,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: cancel,
     }),
   ]

@@ -5,7 +5,7 @@ import type { Tokens } from '../../accounts/tokens.ts'
 import { type BudgetSettings, nameOf } from '../../calls/budgets/budget-accounts.ts'
 import { createFindOwner } from '../../calls/budgets/budget-owners.ts'
 import { creditOf, isCredit } from '../../calls/budgets/credit.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, parameter, text, titled } from '../../spec/fields.ts'
@@ -164,7 +164,7 @@ export function adminBudgetRoutes({
       request: CreditRequest,
       example: { project_id: 'proj_0123456789abcdef', amount: 50, note: 'invoice 2026-0117' },
       response: Credit,
-      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      errors: ['object_not_found', 'storage_unavailable'],
       handle: credit,
     }),
   ]

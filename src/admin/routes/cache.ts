@@ -1,7 +1,7 @@
 /** The admin API's response cache: its size and its purge. */
 import Type from 'typebox'
 import type { ResponseCache } from '../../calls/cache/response-cache.ts'
-import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
@@ -76,7 +76,7 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
       body_optional: true,
       example: {},
       response: Purge,
-      errors: ['invalid_value', 'object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      errors: ['object_not_found', 'storage_unavailable'],
       handle: purge,
     }),
   ]

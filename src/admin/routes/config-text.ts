@@ -81,7 +81,7 @@ export function configTextRoutes({ configVersions, source }: ConfigTextParts): R
       description: `With its text. ${MASKS} The mask of a secret that is not in the present file is \`***99999\`.`,
       params: { version_id: 'The id of a configuration of the history.' },
       response: VersionText,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: show,
     }),
   ]

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { ConfigError, placeName } from '../../config/check/problem.ts'
 import type { Config } from '../../config/config.ts'
 import type { ConfigSource } from '../../config/edit/source.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, parameter, titled } from '../../spec/fields.ts'
@@ -169,7 +169,6 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
         'For a text whose file has changed since: each mask gets the number of the present value at its place, `***99999` where there is none.',
       request: EditedText,
       response: ConfigText,
-      errors: [...BODY_ERRORS],
       example: { text: 'sandbox: true\n' },
       handle: rebase,
     }),
@@ -178,7 +177,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       description: `Every problem with its line and column; nothing is changed. ${LIMITED}`,
       request: Text,
       response: Validation,
-      errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
+      errors: ['permission_denied', 'precondition_failed'],
       example: { text: 'server: { port: 8787 }\n' },
       handle: validate,
     }),
@@ -187,7 +186,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       description: `What differs, by setting. Values that may be secrets are masked on both sides. ${LIMITED}`,
       request: Text,
       response: ProposalSchema,
-      errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
+      errors: ['permission_denied', 'precondition_failed'],
       example: { text: 'sandbox: false\n' },
       handle: async (context) => Response.json(await proposed(context, 'validate', (text) => source.check(text))),
     }),
@@ -196,7 +195,7 @@ export function configRoutes({ source, configByApi, settingsOf, audit, history, 
       description: `Validated first, written in one step where the file is the gateway’s to write, with a backup beside it; the gateway then reloads it by itself. The same text again changes nothing. ${LIMITED}`,
       request: Text,
       response: Applied,
-      errors: [...BODY_ERRORS, 'permission_denied', 'precondition_failed'],
+      errors: ['permission_denied', 'precondition_failed'],
       example: { text: 'sandbox: true\n' },
       handle: async (context) =>
         Response.json(await proposed(context, 'apply', (text, base) => apply(text, context, base))),

@@ -1,7 +1,7 @@
 /** The admin API's explanation of how a request would be routed now, with what this process remembers. */
 import Type from 'typebox'
 import type { Tokens } from '../../accounts/tokens.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Route } from '../../http/context.ts'
 import { ENDPOINT_FAMILIES } from '../../spec/endpoint-family.ts'
 import { closedObject, flag, list, oneOf, text, titled } from '../../spec/fields.ts'
@@ -40,7 +40,6 @@ export function adminExplainRoutes({ explain, tokens, ...parts }: ExplainRoutePa
       request: ExplainOrder,
       response: Explanation,
       errors: [
-        ...BODY_ERRORS,
         'object_not_found',
         'model_not_found',
         'model_not_allowed',

@@ -92,7 +92,7 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
       description: 'What is known of it, without its content.',
       params,
       response: AdminFile,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: async (context) => Response.json(fileView(await found(context))),
     }),
     adminRoute(['GET', '/admin/v1/files/:file_id/content', { right: 'contents', project: projectOf }], {
@@ -105,7 +105,7 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
         206: 'The requested part; `content-range` has its position.',
         304: 'The cached file is current.',
       },
-      errors: ['object_not_found', 'file_not_found', 'range_not_satisfiable', 'storage_unavailable'],
+      errors: ['file_not_found', 'range_not_satisfiable', 'storage_unavailable'],
       handle: content,
     }),
     adminRoute(['DELETE', '/admin/v1/files/:file_id', { right: 'manage', project: projectOf }], {
@@ -113,7 +113,7 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
       description: 'With its content. Requests and conversations that name it fail from then on.',
       params,
       response: AdminFileDeleted,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: remove,
     }),
   ]

@@ -4,7 +4,7 @@ import { CallGuards } from '../../calls/guards/call-guards.ts'
 import { asks, checksSide, GUARD_OUTCOMES, type Guard } from '../../calls/guards/guard.ts'
 import type { Guards } from '../../calls/guards/guards.ts'
 import type { Plans } from '../../calls/plan.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { Catalogue } from '../../models/catalogue.ts'
 import type { RequestReader } from '../../observe/requests/request-reader.ts'
@@ -135,7 +135,7 @@ export function guardRoutes({ guards, requests, plans, catalogue, ...parts }: Gu
       description: 'Nothing is sent to a provider, and the text is not stored.',
       request: GuardTest,
       response: GuardTestResult,
-      errors: [...BODY_ERRORS, 'model_not_found'],
+      errors: ['model_not_found'],
       example: { text: 'Write to ann@example.com', on: 'input' },
       handle: test,
     }),

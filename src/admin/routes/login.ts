@@ -151,7 +151,7 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
         'It begins a session of this role, once. A project_admin makes links for its project. Nobody gives a right that they lack.',
       request: LoginLinkOrder,
       response: LoginLink,
-      errors: [...BODY_ERRORS, 'object_not_found'],
+      errors: ['object_not_found'],
       example: { name: 'Ann', role: 'viewer' },
       handle: createLink,
     }),
@@ -180,7 +180,6 @@ export function sessionRoutes({ sessions, accounts, refuseLogin, hostsOf, ...par
       description: 'In force at once, in every process.',
       params: { session_id: 'The id of a session.' },
       response: Ended,
-      errors: ['object_not_found'],
       handle: end,
     }),
   ]

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { McpConnections } from '../../families/mcp/connections.ts'
 import type { McpServers } from '../../families/mcp/servers.ts'
 import { adminBaseUrl } from '../../families/tasks/routes/request-parameters.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { AdminAccess, Context, Route } from '../../http/context.ts'
 import type { McpUpstream } from '../../providers/mcp/upstream.ts'
 import { GatewayError } from '../../spec/error.ts'
@@ -112,13 +112,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
         'For the console: the address of the authorization server, which sends the browser back to `/console/mcp`. Only the same session can finish it, once, within 10 minutes.',
       params,
       response: titled('McpConnectionBegun', { location: Type.String() }),
-      errors: [
-        'object_not_found',
-        'upstream_unreachable',
-        'bad_upstream_response',
-        'upstream_auth',
-        'server_is_overloaded',
-      ],
+      errors: ['upstream_unreachable', 'bad_upstream_response', 'upstream_auth', 'server_is_overloaded'],
       handle: begin,
     }),
     adminRoute(['POST', ROOT, ACCESS], {
@@ -126,7 +120,7 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
       description: 'With what the authorization server has sent back by the browser.',
       request: Finish,
       response: titled('McpConnectionMade', { server: Type.String() }),
-      errors: [...BODY_ERRORS, 'object_not_found', 'upstream_unreachable', 'bad_upstream_response', 'upstream_auth'],
+      errors: ['object_not_found', 'upstream_unreachable', 'bad_upstream_response', 'upstream_auth'],
       example: { query: 'code=...&state=...&iss=https%3A%2F%2Flogin.example.com' },
       handle: finish,
     }),
@@ -135,7 +129,6 @@ export function mcpConnectionRoutes(parts: McpConnectionRouteParts): Route[] {
       description: 'Deletes its tokens, and revokes them where the authorization server has an endpoint for it.',
       params,
       response: McpConnectionEnded,
-      errors: ['object_not_found'],
       handle: async (context) => Response.json(await mcpConnections.end(serverOf(context), originOf(context))),
     }),
   ]

@@ -56,7 +56,6 @@ export function mcpPeopleRoutes({ mcpConnections, personalServer }: McpPeopleRou
       description: 'As the person could: deletes its tokens and the approvals of its tools, and revokes the tokens.',
       params: { connection_id: 'The id in the list of people.' },
       response: McpConnectionEnded,
-      errors: ['object_not_found'],
       handle: end,
     }),
   ]

@@ -61,7 +61,6 @@ export function mcpServerRoutes({ mcpServers }: McpServerRouteParts): Route[] {
         'Asks it for its tools, as the first client would. After a failure the next attempt waits, at most 30 seconds.',
       params: { server: 'The name of a server in `mcp.servers`, or `sandbox`.' },
       response: McpServer,
-      errors: ['object_not_found'],
       handle: connect,
     }),
   ]

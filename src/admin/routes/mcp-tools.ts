@@ -1,6 +1,6 @@
 /** The admin API's tools of MCP servers: what is approved, what has changed, and the approval. */
 import Type from 'typebox'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import { asRecord, canonicalJson, parseJson } from '../../kit/json.ts'
@@ -99,7 +99,7 @@ export function mcpToolRoutes({ mcpTools, hasBuiltInTools, ...parts }: McpToolRo
       description: 'As it is now, if its hash is still the one given. Takes effect within seconds.',
       request: Approval,
       response: McpTool,
-      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
+      errors: ['object_not_found', 'precondition_failed'],
       example: { server: 'github', tool: 'search', hash: '0'.repeat(64) },
       handle: approve,
     }),

@@ -99,7 +99,6 @@ export function adminModelRoutes({ supply, settingsOf, projects, ...parts }: Mod
         'With its settings and where each of them comes from. Runtime overrides are at `/admin/v1/overrides`.',
       params: { model: 'The full id of a model.' },
       response: AdminModelWithSettings,
-      errors: ['object_not_found'],
       async handle(context) {
         const { model = '' } = context.params
         const known = await modelsFor(context)

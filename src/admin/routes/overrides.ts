@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { LiveOverrides } from '../../calls/routing/live-overrides.ts'
 import { targetName } from '../../calls/routing/target-state.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { CatalogueModel } from '../../models/catalogue.ts'
 import type { Supply } from '../../models/supply.ts'
@@ -121,8 +121,6 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
       params,
       response: OverrideSchema,
       responseHeaders: ETAG_HEADER,
-      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-      errors: ['object_not_found'],
       handle: (context) => objectAnswer(context, found(namedIn(context))),
     }),
     adminRoute(['PATCH', ONE, 'operate'], {
@@ -135,7 +133,7 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
       request: OverrideChange,
       response: OverrideSchema,
       responseHeaders: ETAG_HEADER,
-      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       example: { state: 'drained' },
       handle: change,
     }),
@@ -146,7 +144,7 @@ export function overrideRoutes({ overrides, isConfigured, ...parts }: OverrideRo
       params,
       headers: IF_MATCH_HEADER,
       response: OverrideSchema,
-      errors: ['object_not_found', 'precondition_failed', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: remove,
     }),
   ]

@@ -51,8 +51,8 @@ export function playgroundRoutes(routes: Route[], { tokens, enterAs }: Playgroun
 }
 
 /** For the documents: what matches none of the others. */
-const describedRoute = (method: 'POST' | 'GET' | 'DELETE'): Route =>
-  adminRoute([method, `${ROOT}/:path{.+}`, ACCESS], {
+const describedRoute = (method: 'POST' | 'GET' | 'DELETE'): Route => {
+  const route = adminRoute([method, `${ROOT}/:path{.+}`, ACCESS], {
     summary: SUMMARIES[method],
     description:
       'The path is one that clients call, such as `v1/chat/completions`, with the same query, body and response, streamed too: chat in all its APIs, images, speech, transcriptions, embeddings, rerank, moderations, videos, 3D models and their files. The call is one of the person who has the session, in the project that is named; its limits and budgets count, and the request log names the person as `playground`. A person who is bound to a project calls in that one. Others name one, or none: then it is billed to no project.',
@@ -61,17 +61,21 @@ const describedRoute = (method: 'POST' | 'GET' | 'DELETE'): Route =>
       [PROJECT_PARAMETER]: parameter(`As ${PROJECT_HEADER}, for the address of a file.`),
     },
     headers: { [PROJECT_HEADER]: parameter('The id of the project that is billed.') },
-    ...(method === 'POST' && {
-      example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] },
-      request: Type.Object({}, { additionalProperties: true, title: 'PlaygroundRequest' }),
-    }),
     response: Type.Unknown({ description: 'As the path returns it.' }),
-    errors: ['unknown_url', 'object_not_found', 'address_not_allowed', 'project_disabled'],
+    errors: ['unknown_url', 'address_not_allowed', 'project_disabled'],
     handle({ params: { path = '' } }) {
       const message = `The playground has no ${method} /${path.slice(0, 200)}: it has the paths that clients call, such as /v1/chat/completions.`
       throw new GatewayError('unknown_url', message)
     },
   })
+  // Added here, since the paths themselves say which errors their bodies have.
+  return method === 'POST' ? { ...route, operation: { ...route.operation, ...BODY } } : route
+}
+
+const BODY = {
+  example: { model: 'sandbox/general', messages: [{ role: 'user', content: 'Hello' }] },
+  request: Type.Object({}, { additionalProperties: true, title: 'PlaygroundRequest' }),
+}
 
 const SUMMARIES = {
   POST: 'Call a model in the playground',

@@ -1,6 +1,6 @@
 /** The admin API's projects. */
 import type { Projects } from '../../accounts/projects.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
@@ -96,7 +96,6 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
       request: ProjectOrder,
       response: Project,
       responseHeaders: ETAG_HEADER,
-      errors: BODY_ERRORS,
       example: { name: 'search', models: ['openai/*'], budgets: [{ amount: 100, window: 'month' }] },
       handle: create,
     }),
@@ -106,8 +105,6 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
       params,
       response: Project,
       responseHeaders: ETAG_HEADER,
-      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-      errors: ['object_not_found'],
       handle: async (context) => objectAnswer(context, await found(context)),
     }),
     adminRoute(['PATCH', ONE, { right: 'manage', project: inPath }], {
@@ -119,7 +116,6 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
       request: ProjectChange,
       response: Project,
       responseHeaders: ETAG_HEADER,
-      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
       example: { disabled: true },
       handle: update,
     }),
@@ -129,7 +125,6 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
       params,
       headers: IF_MATCH_HEADER,
       response: Project,
-      errors: ['object_not_found', 'precondition_failed'],
       handle: remove,
     }),
   ]

@@ -7,13 +7,13 @@ import type { ProviderDraft } from '../../config/edit/provider-draft.ts'
 import type { ConfigSource } from '../../config/edit/source.ts'
 import { readTextFile } from '../../config/load/load.ts'
 import { KINDS, type KindRow, PROVIDER_KINDS } from '../../config/schema/provider-kinds.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { PROVIDER_REPORT, type ProviderReport } from '../../providers/ask-provider.ts'
 import { PRESETS } from '../../providers/presets.ts'
 import type { DiscoveredModel } from '../../providers/provider.ts'
 import { EndpointFamily } from '../../spec/endpoint-family.ts'
-import { GatewayError, invalidValue } from '../../spec/error.ts'
+import { type ErrorCode, GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, flag, list, orNull, titled } from '../../spec/fields.ts'
 import { MAX_TEXT, versionOf } from '../config-history.ts'
 import { Applied, ProposalFields, refusedAction } from './config.ts'
@@ -211,7 +211,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
     return Response.json(await withProblems(() => apply(edited, context, version)))
   }
 
-  const errors = [...BODY_ERRORS, 'permission_denied', 'precondition_failed'] as const
+  const errors: ErrorCode[] = ['permission_denied', 'precondition_failed']
   const example = { id: 'acme', settings: { base_url: 'http://127.0.0.1:8000/v1', key: 'sk-...' } }
   return [
     adminRoute(['GET', '/admin/v1/provider-presets', 'read'], {
@@ -227,7 +227,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
         'Asks it for its list of models with the given settings, which costs nothing and changes nothing. Takes 10 seconds at most. What a configuration by the admin API may not have is refused here too.',
       request: Draft,
       response: DraftTest,
-      errors: [...errors],
+      errors,
       example,
       handle: test,
     }),
@@ -236,7 +236,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
       description: 'What would differ, what to write by hand, and whether the gateway can write it.',
       request: Draft,
       response: DraftDifference,
-      errors: [...errors],
+      errors,
       example,
       handle: compare,
     }),
@@ -245,7 +245,7 @@ export function providerDraftRoutes(parts: ProviderDraftParts): Route[] {
       description: 'As `POST /admin/v1/config/apply` does with the whole text: the rest of the file stays as it is.',
       request: Draft,
       response: Applied,
-      errors: [...errors],
+      errors,
       example,
       handle: write,
     }),

@@ -4,7 +4,7 @@ import type { LiveOverrides } from '../../calls/routing/live-overrides.ts'
 import type { Router } from '../../calls/routing/router.ts'
 import { stateId } from '../../calls/routing/target-state.ts'
 import { shownValue } from '../../config/edit/masking.ts'
-import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import type { Found, Supplied, Supply } from '../../models/supply.ts'
 import { PROVIDER_REPORT, type ProviderReport } from '../../providers/ask-provider.ts'
@@ -145,7 +145,6 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
       description: 'With its settings and where each of them comes from. Its targets are at `/admin/v1/models`.',
       params,
       response: AdminProviderWithSettings,
-      errors: ['object_not_found'],
       handle(context) {
         const known = found(context)
         return Response.json({ ...view(known), settings: settingsOf(['providers', known.id]) })
@@ -159,7 +158,6 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
       request: TestOrder,
       body_optional: true,
       response: TestResult,
-      errors: [...BODY_ERRORS, 'object_not_found'],
       example: {},
       handle: test,
     }),
@@ -171,7 +169,6 @@ export function adminProviderRoutes(parts: ProviderRouteParts): Route[] {
       request: ResetOrder,
       body_optional: true,
       response: ResetResult,
-      errors: [...BODY_ERRORS, 'object_not_found'],
       example: {},
       handle: reset,
     }),

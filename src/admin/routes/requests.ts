@@ -193,7 +193,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       description: 'A row of the request log, by its `id`.',
       params: { request_row: 'The `id` of a row.' },
       response: RequestObject,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: show,
     }),
     adminRoute(['GET', '/admin/v1/requests/:request_row/neighbors', { right: 'read', project: 'own' }], {
@@ -203,7 +203,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
       params: { request_row: 'The `id` of a row.' },
       query: REQUEST_FILTERS,
       response: NeighborsObject,
-      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: neighbors,
     }),
     adminRoute(['GET', '/admin/v1/requests/:request_row/contents', { right: 'contents', project: 'own' }], {
@@ -212,7 +212,7 @@ export function requestRoutes({ requests, audit }: RequestRouteParts): Route[] {
         'The prompt and the response of a call, as far as they are recorded: redacted, and cut where they were too long. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
       params: { request_row: 'The `id` of a row.' },
       response: ContentsObject,
-      errors: ['object_not_found', 'contents_unreadable', 'storage_unavailable'],
+      errors: ['contents_unreadable', 'storage_unavailable'],
       handle: contents,
     }),
   ]

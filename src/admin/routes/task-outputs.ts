@@ -57,7 +57,7 @@ export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts
         'What the task has generated, as links that expire. Only for an owner, and for the project_admin of its project. Each read is a row of the audit log.',
       params: { task_id: 'The id of a task.' },
       response: TaskOutputList,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: list,
     }),
   ]

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { IMAGE_FAMILIES, THREE_D_FAMILIES, VIDEO_FAMILIES } from '../../families/tasks/order-kinds.ts'
 import { endOf, MAX_DEADLINE_SECONDS, resumeTask } from '../../families/tasks/resume-task.ts'
-import { BODY_ERRORS, type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { unixSeconds } from '../../kit/clock.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
@@ -143,7 +143,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       description: 'Its state, its target, its steps, its files and its webhook; not its request.',
       params,
       response: AdminTaskDetail,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       async handle(context) {
         const task = await found(context)
         const [webhook, steps] = await Promise.all([webhooks.ofTask(task.task_id), tasks.steps(task.task_id)])
@@ -155,7 +155,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       description: 'It is canceled at its next step; a provider that has begun may still finish and charge for it.',
       params,
       response: AdminTask,
-      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: cancel,
     }),
     adminRoute(['POST', '/admin/v1/tasks/:task_id/resume', 'operate'], {
@@ -167,7 +167,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
       body_optional: true,
       example: { deadline_seconds: 7_200 },
       response: AdminTask,
-      errors: ['object_not_found', 'storage_unavailable', ...BODY_ERRORS],
+      errors: ['storage_unavailable'],
       handle: resume,
     }),
     adminRoute(['POST', '/admin/v1/tasks/:task_id/retry-delivery', 'operate'], {
@@ -176,7 +176,7 @@ export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteP
         'The webhook of an ended task becomes due again, whether or not it was delivered, with the id that it had: receivers can tell that it is the same event.',
       params,
       response: AdminWebhook,
-      errors: ['invalid_value', 'object_not_found', 'storage_unavailable'],
+      errors: ['invalid_value', 'storage_unavailable'],
       handle: retryDelivery,
     }),
   ]

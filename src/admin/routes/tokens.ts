@@ -3,7 +3,7 @@ import Type from 'typebox'
 import type { Projects } from '../../accounts/projects.ts'
 import { type LimitsRouteParts, limitsOf, TokenLimits } from '../../accounts/routes/limits-route.ts'
 import type { Tokens } from '../../accounts/tokens.ts'
-import { BODY_ERRORS, type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
+import { type BodyParts, bodyReader, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, integer, parameter, titled } from '../../spec/fields.ts'
@@ -129,7 +129,7 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       request: TokenOrder,
       response: IssuedToken,
       responseHeaders: ETAG_HEADER,
-      errors: [...BODY_ERRORS, 'object_not_found'],
+      errors: ['object_not_found'],
       example: { name: 'laptop', models: ['sandbox/*'], rate_limits: { requests_per_minute: 60 } },
       handle: create,
     }),
@@ -139,8 +139,6 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       params,
       response: Token,
       responseHeaders: ETAG_HEADER,
-      otherResponses: { 304: 'Not changed since the ETag in If-None-Match.' },
-      errors: ['object_not_found'],
       handle: async (context) => objectAnswer(context, await found(context), VOLATILE),
     }),
     adminRoute(['GET', `${ONE}/limits`, { right: 'read', project: projectOf }], {
@@ -148,7 +146,7 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       description: 'And of its project: what `GET /v1/limits` answers to the token itself.',
       params,
       response: TokenLimits,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: limits,
     }),
     adminRoute(['PATCH', ONE, { right: 'manage', project: 'own' }], {
@@ -160,7 +158,6 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       request: TokenChange,
       response: Token,
       responseHeaders: ETAG_HEADER,
-      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
       example: { rate_limits: { requests_per_minute: 120 } },
       handle: update,
     }),
@@ -173,7 +170,6 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       body_optional: true,
       response: IssuedToken,
       responseHeaders: ETAG_HEADER,
-      errors: [...BODY_ERRORS, 'object_not_found', 'precondition_failed'],
       example: { overlap_seconds: 3600 },
       handle: rotate,
     }),
@@ -184,7 +180,6 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
       params,
       headers: IF_MATCH_HEADER,
       response: Token,
-      errors: ['object_not_found', 'precondition_failed'],
       handle: revoke,
     }),
   ]

@@ -95,7 +95,7 @@ export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
       description: 'With its attempts.',
       params,
       response: WebhookObject,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: async (context) => Response.json(view(await found(context))),
     }),
     adminRoute(['POST', `${ONE}/redeliver`, 'operate'], {
@@ -103,7 +103,7 @@ export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
       description: 'It becomes due now with the id that it had, whether or not it was delivered.',
       params,
       response: WebhookObject,
-      errors: ['object_not_found', 'storage_unavailable'],
+      errors: ['storage_unavailable'],
       handle: redeliver,
     }),
   ]
