@@ -1,13 +1,16 @@
 /** The model catalogue: which models exist, who may use them, their lifecycle status, and their targets. */
 import type { RetiredPolicy } from '../config/config.ts'
 import type { ModelCache } from '../config/schema/cache-schema.ts'
-import type { EmbeddingLimits } from '../config/schema/embedding-schema.ts'
-import type { ImageLimits } from '../config/schema/image-schema.ts'
-import type { Capabilities, Limits } from '../config/schema/limits-schema.ts'
+import type {
+  Capabilities,
+  EmbeddingLimits,
+  ImageLimits,
+  Limits,
+  SpeechLimits,
+} from '../config/schema/limits-schema.ts'
 import { familiesOfName } from '../config/schema/model-names.ts'
 import type { FallbackReason, RoutingConfig } from '../config/schema/routing-schema.ts'
 import type { ModelConfig } from '../config/schema/schema.ts'
-import type { SpeechLimits } from '../config/schema/speech-schema.ts'
 import type { ThreeDLimits, VideoLimits } from '../config/schema/task-schema.ts'
 import { type Clock, unixSeconds } from '../kit/clock.ts'
 import type { Revision } from '../kit/revision.ts'

@@ -22,16 +22,11 @@ import { InstallationBudgets, TokenDefaults } from './account-schema.ts'
 import { AdminConfig } from './admin-schema.ts'
 import { AlertsConfig } from './alerts-schema.ts'
 import { CacheConfig, ModelCache } from './cache-schema.ts'
-import { CallsConfig } from './calls-schema.ts'
 import { DeclaredAdminTokens, DeclaredProjects, DeclaredTokens } from './declared-schema.ts'
-import { EmbeddingLimits } from './embedding-schema.ts'
-import { FilesConfig } from './files-schema.ts'
 import { Guards, guardNames } from './guard-schema.ts'
-import { ImageLimits } from './image-schema.ts'
 import { LedgerConfig } from './ledger-schema.ts'
-import { Capabilities, Limits } from './limits-schema.ts'
+import { Capabilities, EmbeddingLimits, ImageLimits, Limits, SpeechLimits } from './limits-schema.ts'
 import { McpConfig } from './mcp-schema.ts'
-import { MetricsConfig } from './metrics-schema.ts'
 import { PassthroughPath } from './passthrough-schema.ts'
 import { Prices } from './price-schema.ts'
 import { PROVIDER_KINDS, TEXT_APIS } from './provider-kinds.ts'
@@ -47,12 +42,18 @@ import {
   RoutingConfig,
   TargetRouting,
 } from './routing-schema.ts'
-import { ServerConfig } from './server-schema.ts'
-import { SpeechLimits } from './speech-schema.ts'
-import { StoreConfig } from './store-schema.ts'
-import { BatchesConfig, OutputsConfig, ResponsesConfig, TasksConfig, ThreeDLimits, VideoLimits } from './task-schema.ts'
-import { TelemetryConfig } from './telemetry-schema.ts'
-import { ValkeyConfig } from './valkey-schema.ts'
+import { CallsConfig, ServerConfig } from './server-schema.ts'
+import { StoreConfig, ValkeyConfig } from './store-schema.ts'
+import {
+  BatchesConfig,
+  FilesConfig,
+  OutputsConfig,
+  ResponsesConfig,
+  TasksConfig,
+  ThreeDLimits,
+  VideoLimits,
+} from './task-schema.ts'
+import { MetricsConfig, TelemetryConfig } from './telemetry-schema.ts'
 
 const seconds = (description: string, maximum = 86_400) => number({ exclusiveMinimum: 0, maximum }, description)
 const unixTime = (description: string) => integer({ minimum: 0, maximum: LATEST_TIME }, description)

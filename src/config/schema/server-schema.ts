@@ -1,4 +1,4 @@
-/** The section `server` of `gatehouse.yaml`: the address of the gateway, and the limits of a request. */
+/** The sections `server` and `calls` of `gatehouse.yaml`: the address of the gateway, and limits of requests and calls. */
 import Type from 'typebox'
 import { flag, integer, list, number, oneOf, optional, section, text } from '../../spec/fields.ts'
 import { mark } from '../../spec/marks.ts'
@@ -87,3 +87,11 @@ export const ServerConfig = section({
   show_cost: flag('Whole responses have `x-gatehouse-cost`. Default true.'),
 })
 export type ServerConfig = Type.Static<typeof ServerConfig>
+
+export const CallsConfig = section({
+  finish_after_leave_seconds: number(
+    { minimum: 0, maximum: 600 },
+    'How long a response is read for its usage after its client left. Default 30.',
+  ),
+})
+export type CallsConfig = Type.Static<typeof CallsConfig>

@@ -1,4 +1,4 @@
-/** The settings of video and 3D models, and of their tasks. */
+/** The settings of video and 3D models, of their tasks, and of files, responses and batches that are stored. */
 import Type, { type TSchema } from 'typebox'
 import { flag, integer, list, number, oneOf, optional, required, section, text } from '../../spec/fields.ts'
 import { mark } from '../../spec/marks.ts'
@@ -144,3 +144,15 @@ export const ResponsesConfig = section({
   store_default: flag('Store responses whose request has no `store`. Default true.'),
 })
 export type ResponsesConfig = Type.Static<typeof ResponsesConfig>
+
+const days = (description: string) => number({ minimum: 0, maximum: 3_650 }, description)
+
+export const FilesConfig = section({
+  max_bytes: integer({ minimum: 1 }, 'Largest file of /v1/files. Default 536870912 (512 MiB).'),
+  batch_max_bytes: integer({ minimum: 1 }, 'Largest file with the purpose batch. Default 209715200 (200 MiB).'),
+  keep_days: days('Of files whose request does not say; 0: for ever. Default 0.'),
+  batch_keep_days: days('The same for the input and output of batches. Default 30.'),
+  project_files: integer({ minimum: 1 }, 'Files of all tokens of a project. Default 100,000.'),
+  project_bytes: integer({ minimum: 1 }, 'Bytes of these files. Default 107374182400 (100 GiB).'),
+})
+export type FilesConfig = Type.Static<typeof FilesConfig>

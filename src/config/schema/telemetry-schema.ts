@@ -1,6 +1,6 @@
-/** The section `telemetry` of `gatehouse.yaml`: where traces and logs are exported. */
+/** The sections `telemetry` and `metrics` of `gatehouse.yaml`: where traces and logs are exported, and what Prometheus reads. */
 import Type from 'typebox'
-import { flag, list, mapping, number, optional, section, text } from '../../spec/fields.ts'
+import { flag, integer, list, mapping, number, oneOf, optional, section, text } from '../../spec/fields.ts'
 import { mark } from '../../spec/marks.ts'
 
 const OtlpConfig = section(
@@ -27,3 +27,21 @@ export type OtlpConfig = Type.Static<typeof OtlpConfig>
 
 export const TelemetryConfig = section({ otlp: optional(OtlpConfig) }, 'What the gateway exports about its calls.')
 export type TelemetryConfig = Type.Static<typeof TelemetryConfig>
+
+export const MetricsConfig = section(
+  {
+    enabled: flag('Count calls, and serve /metrics. Default true.'),
+    host: text(mark.variable, 'The address of its own listener, with `port`. Default: that of the gateway.'),
+    port: integer(
+      { minimum: 0, maximum: 65_535 },
+      'Of a listener of its own; /metrics then answers only there. Default: none.',
+    ),
+    require_token: oneOf(
+      ['remote', 'always', 'never'],
+      'Of clients. remote: all but unproxied ones on this machine. Default remote.',
+    ),
+  },
+  mark.restart,
+  'Needs a restart.',
+)
+export type MetricsConfig = Type.Static<typeof MetricsConfig>

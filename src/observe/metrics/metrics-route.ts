@@ -1,6 +1,6 @@
 /** `GET /metrics`: what Prometheus scrapes. */
 import type { ServerSettings } from '../../config/config.ts'
-import type { MetricsConfig } from '../../config/schema/metrics-schema.ts'
+import type { MetricsConfig } from '../../config/schema/telemetry-schema.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { isOwnHost } from '../../http/request-parts.ts'
 import { isLoopbackHost, networkMatcher } from '../../kit/address.ts'

@@ -1,6 +1,6 @@
 /** A connection to Valkey or Redis with Bun's client, which sends the commands of one turn together. */
 import { RedisClient } from 'bun'
-import type { ValkeyConfig } from '../../config/schema/valkey-schema.ts'
+import type { ValkeyConfig } from '../../config/schema/store-schema.ts'
 import type { Clock } from '../../kit/clock.ts'
 import type { Log } from '../../kit/log.ts'
 import { createValkey, type Valkey, type ValkeyConnection, ValkeyError } from './valkey.ts'
