@@ -2,11 +2,10 @@
 import { byName } from '../../kit/by-name.ts'
 import { sha256 } from '../../kit/secret.ts'
 import { BUDGET_WINDOWS, type Budget, type RateLimits } from '../../spec/rate-limit.ts'
-import { timeOf, uniqueName } from './account-parts.ts'
 import type { BifrostModels } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
 import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, SILENT } from './imported.ts'
-import { budgetOf, rateOf, usedOf } from './limits.ts'
+import { budgetOf, rateOf, timeOf, uniqueName, usedOf } from './limits.ts'
 import type { Row } from './sql-dump.ts'
 
 const MOST_PATTERNS = 1_000

@@ -7,7 +7,7 @@ import { isRecord, parseJson, recordsIn } from '../../kit/json.ts'
 import { readBifrostAccounts } from './bifrost-accounts.ts'
 import { readBifrostProviders } from './bifrost-providers.ts'
 import type { Bifrost, BifrostOwner, BifrostShare } from './bifrost-source.ts'
-import { type Draft, membersOf, SILENT } from './imported.ts'
+import { type Draft, membersOf, type Reader, SILENT } from './imported.ts'
 import type { Row, Tables } from './sql-dump.ts'
 
 const PROVIDERS = 'config_providers'
@@ -27,10 +27,15 @@ const OTHERS: Record<string, string> = {
   config_mcp_clients: 'write it as mcp.servers.<name>',
   governance_virtual_key_mcp_configs: 'name the token in mcp.servers.<name>.tokens',
 }
-export const BIFROST_EXPECTED = [PROVIDERS, KEYS, VIRTUAL_KEYS, SHARES, SHARE_KEYS, BUDGETS, LIMITS, TEAMS, CUSTOMERS]
-export const BIFROST_TABLES = [...BIFROST_EXPECTED, ...Object.keys(OTHERS)]
+const EXPECTED = [PROVIDERS, KEYS, VIRTUAL_KEYS, SHARES, SHARE_KEYS, BUDGETS, LIMITS, TEAMS, CUSTOMERS]
+export const BIFROST: Reader = {
+  tables: [...EXPECTED, ...Object.keys(OTHERS)],
+  expected: EXPECTED,
+  readTree,
+  readTables,
+}
 
-export function readBifrostTables(draft: Draft, tables: Tables): void {
+function readTables(draft: Draft, tables: Tables): void {
   const rows = (name: string) => tables.get(name) ?? []
   const limits = new Map(rows(LIMITS).map((row) => [String(row.id), row]))
   const limitedShares = new Set(rows(SHARE_KEYS).map((row) => String(row.table_virtual_key_provider_config_id)))
@@ -97,7 +102,7 @@ const GOVERNANCE: Record<string, string> = {
   users: 'people log in to the console by roles',
 }
 
-export function readBifrostConfig(draft: Draft, tree: Record<string, unknown>): void {
+function readTree(draft: Draft, tree: Record<string, unknown>): void {
   const root = membersOf(draft, tree, '')
   const governance = membersOf(draft, root.record('governance') ?? {}, 'governance')
   // Before version 2 an empty list allowed everything.

@@ -3,6 +3,7 @@ import type { AccountSettings } from '../../accounts/settings.ts'
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { asRecord, isRecord, memberOf, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/secret.ts'
+import type { Tables } from './sql-dump.ts'
 
 export const SOURCES = ['litellm', 'new-api', 'one-api', 'bifrost', 'portkey'] as const
 export type SourceName = (typeof SOURCES)[number]
@@ -68,6 +69,17 @@ export type Draft = Imported & {
   secret(value: string, place: SecretPlace): string
   /** The id of the provider with these settings; the same settings are one provider. */
   provider(name: string, tree: Tree): string
+}
+
+/** How the sources of a gateway are read. */
+export type Reader = {
+  /** The tables of its database; empty: it is not read. */
+  tables: readonly string[]
+  /** Those of them that each database has. */
+  expected?: readonly string[]
+  /** Absent: its settings are in its database. */
+  readTree?(draft: Draft, tree: Record<string, unknown>): void
+  readTables(draft: Draft, tables: Tables): void
 }
 
 /** More are a mistake, or an attack. */

@@ -1,4 +1,4 @@
-/** Budgets and windows of other gateways as those here. */
+/** Budgets, windows, times and names of accounts of other gateways as those here. */
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import {
   type Budget,
@@ -105,3 +105,26 @@ export function budgetOf(draft: Draft, members: Members, { max, duration, soft, 
       percent <= 100 && { thresholds: [Number(percent.toPrecision(6)), 100] }),
   }
 }
+
+/** Names of projects are unique. */
+export function uniqueName(draft: Draft, name_there: string): string {
+  const base =
+    name_there
+      .replaceAll(/\p{Cc}/gu, ' ')
+      .trim()
+      .slice(0, 90) || 'unnamed'
+  let name = base
+  for (let number = 2; draft.projects.some((one) => one.name === name); number++) name = `${base} ${number}`
+  return name
+}
+
+/** In unix seconds; the dates of databases are UTC. */
+export function timeOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  // PostgreSQL writes a zone as +00, and Go as " +0000 UTC".
+  const iso = text.replace(' ', 'T').replace(/(:\d\d(?:\.\d+)?) ?([+-]\d\d)(?::?(\d\d))?(?: [A-Z]+)?$/, zoned)
+  const at = Date.parse(/(Z|[+-]\d\d:\d\d)$/.test(iso) ? iso : `${iso}Z`)
+  return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
+}
+
+const zoned = (_: string, time: string, hours: string, minutes = '00') => `${time}${hours}:${minutes}`

@@ -4,10 +4,9 @@ import { byName } from '../../kit/by-name.ts'
 import { sha256 } from '../../kit/secret.ts'
 import type { EndpointFamily } from '../../spec/endpoint-family.ts'
 import type { RateLimits } from '../../spec/rate-limit.ts'
-import { timeOf, uniqueName } from './account-parts.ts'
-import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, SILENT } from './imported.ts'
-import { budgetOf, usedOf } from './limits.ts'
-import { readModelList } from './litellm-config.ts'
+import { type Draft, firstOf, type ImportedAccount, type Members, membersOf, type Reader, SILENT } from './imported.ts'
+import { budgetOf, timeOf, uniqueName, usedOf } from './limits.ts'
+import { readLiteLlmConfig, readModelList } from './litellm-config.ts'
 import type { Row, Tables } from './sql-dump.ts'
 
 const KEYS = 'LiteLLM_VerificationToken'
@@ -24,12 +23,17 @@ const OTHERS: Record<string, string> = {
   LiteLLM_TagTable: 'tags have no budgets',
   LiteLLM_CredentialsTable: 'its values are encrypted; set the keys of providers as variables',
 }
-export const LITELLM_EXPECTED = [KEYS, TEAMS, USERS, BUDGETS, MODELS]
-export const LITELLM_TABLES = [...LITELLM_EXPECTED, ...Object.keys(OTHERS)]
+const EXPECTED = [KEYS, TEAMS, USERS, BUDGETS, MODELS]
+export const LITELLM: Reader = {
+  tables: [...EXPECTED, ...Object.keys(OTHERS)],
+  expected: EXPECTED,
+  readTree: readLiteLlmConfig,
+  readTables,
+}
 
 type Budgets = ReadonlyMap<string, Row>
 
-export function readLiteLlmTables(draft: Draft, tables: Tables): void {
+function readTables(draft: Draft, tables: Tables): void {
   readModelRows(draft, tables.get(MODELS) ?? [])
   const budgets: Budgets = new Map((tables.get(BUDGETS) ?? []).map((row) => [String(row.budget_id), row]))
   for (const row of tables.get(TEAMS) ?? []) readTeam(draft, row, budgets)

@@ -4,15 +4,15 @@
  */
 import { sha256 } from '../../kit/secret.ts'
 import type { Budget } from '../../spec/rate-limit.ts'
-import { type Draft, firstOf, type Members, membersOf } from './imported.ts'
+import { type Draft, firstOf, type Members, membersOf, type Reader } from './imported.ts'
 import { type Deployment, modelId, modelTree } from './model-targets.ts'
-import { CHANNEL, TOKEN, USER } from './one-api-members.ts'
-import { readOptions } from './one-api-options.ts'
+import { CHANNEL, readOptions, TOKEN, USER } from './one-api-options.ts'
 import { addressOf, presetKey, variableIn } from './provider-parts.ts'
 import type { Row, Tables } from './sql-dump.ts'
 import { vendorTree } from './vendors.ts'
 
-export const ONE_API_TABLES = ['channels', 'tokens', 'users', 'options']
+const TABLES = ['channels', 'tokens', 'users', 'options']
+export const ONE_API: Reader = { tables: TABLES, expected: TABLES, readTables }
 
 /** Numbers of channel types that both have, by names of `vendors.ts`: `relay/channeltype/define.go`, `constant/channel.go`. */
 const SHARED_TYPES: Record<number, string> = {
@@ -60,7 +60,7 @@ const NEVER = -1
 const MOST_KEYS = 100
 const MOST_MODELS = 1_000
 
-export function readOneApi(draft: Draft, tables: Tables): void {
+function readTables(draft: Draft, tables: Tables): void {
   const { perDollar, autoGroups } = readOptions(draft, tables.get('options'))
   const groups = readChannels(draft, tables.get('channels') ?? [])
   const tokens = (tables.get('tokens') ?? []).filter((row) => {

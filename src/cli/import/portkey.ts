@@ -5,36 +5,31 @@
 import type { Tree } from '../../config/edit/edit-yaml.ts'
 import { byName } from '../../kit/by-name.ts'
 import { asRecord, isRecord, parseJson, recordsIn } from '../../kit/json.ts'
-import { type Draft, type Members, membersOf, SILENT } from './imported.ts'
+import { type Draft, type Members, membersOf, type Reader, SILENT } from './imported.ts'
 import { rateOf } from './limits.ts'
 import { modelId } from './model-targets.ts'
-import { readPortkeyConfig as readConfig } from './portkey-config.ts'
+import { readPortkeyConfig } from './portkey-config.ts'
 import { presetKey, secretOf } from './provider-parts.ts'
 import type { Row, Tables } from './sql-dump.ts'
 import { vendorTree } from './vendors.ts'
 
 /** Names of lists, and of files of a directory: the paths of the admin API. */
-const [VIRTUAL_KEYS, PROVIDERS, INTEGRATIONS, CONFIGS, API_KEYS] = [
-  'virtual-keys',
-  'providers',
-  'integrations',
-  'configs',
-  'api-keys',
-] as const
-export const PORTKEY_TABLES: readonly string[] = [VIRTUAL_KEYS, PROVIDERS, INTEGRATIONS, CONFIGS, API_KEYS]
+const TABLES = ['virtual-keys', 'providers', 'integrations', 'configs', 'api-keys'] as const
+const [VIRTUAL_KEYS, PROVIDERS, INTEGRATIONS, CONFIGS, API_KEYS] = TABLES
+export const PORTKEY: Reader = {
+  tables: TABLES,
+  // One config: its targets name their vendors themselves.
+  readTree: (draft, tree) => readPortkeyConfig(draft, { tree, path: '', id: undefined, known: new Map() }),
+  readTables,
+}
 
-export function readPortkeyTables(draft: Draft, tables: Tables): void {
+function readTables(draft: Draft, tables: Tables): void {
   const known = new Map<string, string>()
   for (const table of [INTEGRATIONS, PROVIDERS, VIRTUAL_KEYS]) {
     for (const row of tables.get(table) ?? []) readProvider(draft, { row, table, known })
   }
   for (const row of tables.get(CONFIGS) ?? []) readConfigRow(draft, row, known)
   for (const row of tables.get(API_KEYS) ?? []) readApiKey(draft, row)
-}
-
-/** One config: its targets name their vendors themselves. */
-export const readPortkeyConfig = (draft: Draft, tree: Record<string, unknown>): void => {
-  readConfig(draft, { tree, path: '', id: undefined, known: new Map() })
 }
 
 type ProviderParts = { row: Row; table: string; known: Map<string, string> }
@@ -137,7 +132,7 @@ function readConfigRow(draft: Draft, row: Row, known: Map<string, string>): unde
   if (!isRecord(given)) {
     return draft.dropped(path, 'the list of configs has no contents; add those of /configs/<slug> as the member config')
   }
-  readConfig(draft, { tree: given, path, id: slug, known })
+  readPortkeyConfig(draft, { tree: given, path, id: slug, known })
 }
 
 /** Portkey shows neither a key nor its hash, so a token cannot have it: the command that makes one is in the line. */

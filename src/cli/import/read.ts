@@ -3,42 +3,21 @@ import { isRecord, memberOf } from '../../kit/json.ts'
 import { MAX_AMOUNT } from '../../spec/price.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
-import { BIFROST_EXPECTED, BIFROST_TABLES, readBifrostConfig, readBifrostTables } from './bifrost.ts'
-import { createDraft, type Draft, type SourceName } from './imported.ts'
-import { LITELLM_EXPECTED, LITELLM_TABLES, readLiteLlmTables } from './litellm-accounts.ts'
-import { readLiteLlmConfig } from './litellm-config.ts'
-import { ONE_API_TABLES, readOneApi } from './one-api.ts'
-import { PORTKEY_TABLES, readPortkeyConfig, readPortkeyTables } from './portkey.ts'
+import { BIFROST } from './bifrost.ts'
+import { createDraft, type Draft, type Reader, type SourceName } from './imported.ts'
+import { LITELLM } from './litellm-accounts.ts'
+import { ONE_API } from './one-api.ts'
+import { PORTKEY } from './portkey.ts'
 import { isAddress, readRunning } from './running.ts'
 import { readSource } from './source.ts'
-import type { Tables } from './sql-dump.ts'
 import type { PresentFile } from './write-file.ts'
 
-type Reader = {
-  /** The tables of its database; empty: it is not read. */
-  tables: readonly string[]
-  /** Those of them that each database has. */
-  expected?: readonly string[]
-  readTree(draft: Draft, tree: Record<string, unknown>): void
-  readTables(draft: Draft, tables: Tables): void
-}
-
 const READERS: Record<SourceName, Reader> = {
-  litellm: {
-    tables: LITELLM_TABLES,
-    expected: LITELLM_EXPECTED,
-    readTree: readLiteLlmConfig,
-    readTables: readLiteLlmTables,
-  },
-  'new-api': { tables: ONE_API_TABLES, expected: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
-  'one-api': { tables: ONE_API_TABLES, expected: ONE_API_TABLES, readTree: noDatabase, readTables: readOneApi },
-  bifrost: {
-    tables: BIFROST_TABLES,
-    expected: BIFROST_EXPECTED,
-    readTree: readBifrostConfig,
-    readTables: readBifrostTables,
-  },
-  portkey: { tables: PORTKEY_TABLES, readTree: readPortkeyConfig, readTables: readPortkeyTables },
+  litellm: LITELLM,
+  'new-api': ONE_API,
+  'one-api': ONE_API,
+  bifrost: BIFROST,
+  portkey: PORTKEY,
 }
 
 type ImportParts = { given: Arguments; terminal: Terminal; present: PresentFile }
@@ -62,7 +41,7 @@ export async function readImport(
     isAddress(from) ? { from } : readSource(from, { cwd: terminal.cwd, names: reader.tables }),
   )
   for (const source of read.toSorted((one, other) => Number('tree' in other) - Number('tree' in one))) {
-    if ('tree' in source) reader.readTree(draft, source.tree)
+    if ('tree' in source) readTree(draft, source.tree, reader)
     else if ('from' in source)
       reader.readTables(draft, await readRunning(draft, { from: source.from, name, given, terminal }))
     else readDatabase(draft, source, reader)
@@ -89,6 +68,11 @@ function convert(draft: Draft, { currency, exchange_rates }: Record<string, unkn
   draft.mapped('amounts of budgets and of what was spent', `${rate} ${currency} for each`, 'they are US dollars')
 }
 
+function readTree(draft: Draft, tree: Record<string, unknown>, reader: Reader): void {
+  if (!reader.readTree) throw new Error(`it has none of the tables ${reader.tables.join(', ')}`)
+  reader.readTree(draft, tree)
+}
+
 type Dump = Exclude<ReturnType<typeof readSource>, { tree: unknown }>
 
 function readDatabase(draft: Draft, source: Dump, reader: Reader): void {
@@ -96,9 +80,4 @@ function readDatabase(draft: Draft, source: Dump, reader: Reader): void {
   for (const name of source.isDatabase ? (reader.expected ?? []) : [])
     if (!source.tables.has(name)) draft.dropped(name, 'the source has no such table, or nothing of it')
   for (const other of source.others ?? []) draft.dropped(other, 'this import does not read it')
-}
-
-/** Its settings are in its database. */
-function noDatabase(): never {
-  throw new Error(`it has none of the tables ${ONE_API_TABLES.join(', ')}`)
 }
