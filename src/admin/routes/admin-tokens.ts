@@ -6,7 +6,7 @@ import { ADMIN_ROLES, AdminToken, Membership, RIGHTS } from '../../spec/admin.ts
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
 import type { AdminAccounts } from '../access/administrators.ts'
 import { rightsOf } from '../access/rights.ts'
-import { objectAnswer, originOf, present } from './edit.ts'
+import { objectAnswer, objectIn, originOf } from './edit.ts'
 import { listAnswer, listRoute, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -47,8 +47,7 @@ const Administrator = titled('Administrator', {
 export function accountRoutes({ accounts, currency, ...parts }: AccountRouteParts): Route[] {
   const readOrder = bodyReader(AdminTokenOrder, parts)
 
-  const found = async ({ params: { admin_token_id = '' } }: Context) =>
-    present(await accounts.find(admin_token_id), 'admin token', admin_token_id)
+  const { found } = objectIn('admin_token_id', 'admin token', accounts.find)
 
   async function list(context: Context): Promise<Response> {
     const { rows, next } = await accounts.page(readPage(context.query()))

@@ -7,7 +7,7 @@ import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { type Batch, type BatchStore, waitingOf } from '../../store/batches/batch-store.ts'
 import { placeNumber } from '../../store/page.ts'
-import { originOf, present } from './edit.ts'
+import { objectIn, originOf } from './edit.ts'
 import { listRoute, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -69,10 +69,7 @@ export type AdminBatch = Type.Static<typeof AdminBatch>
 const params = { batch_id: 'The id of a batch.' }
 
 export function adminBatchRoutes({ batches, clock }: AdminBatchRouteParts): Route[] {
-  const find = ({ params: { batch_id = '' } }: Context) => batches.find(batch_id)
-  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
-
-  const found = async (context: Context) => present(await find(context), 'batch', context.params.batch_id)
+  const { found, projectOf } = objectIn('batch_id', 'batch', batches.find)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()

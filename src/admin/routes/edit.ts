@@ -67,6 +67,23 @@ export function present<Found>(found: Found | undefined, what: string, id: strin
   throw noSuch(what, id)
 }
 
+/**
+ * Finds the object whose id is this part of the path. `found` throws object_not_found where there is none; `projectOf`: of
+ * whose project it is, for the access to the route.
+ */
+export function objectIn<Found extends { project_id?: string | null }>(
+  param: string,
+  what: string,
+  findById: (id: string) => Found | undefined | Promise<Found | undefined>,
+) {
+  const find = async ({ params }: Context) => findById(params[param] ?? '')
+  return {
+    find,
+    found: async (context: Context) => present(await find(context), what, context.params[param]),
+    projectOf: async (context: Context) => (await find(context))?.project_id ?? null,
+  }
+}
+
 /** An object that is not there, or that the caller may not see: the same answer. */
 export const noSuch = (what: string, id: string | undefined) =>
   new GatewayError('object_not_found', `There is no ${what} ${JSON.stringify((id ?? '').slice(0, 100))}.`)

@@ -8,7 +8,7 @@ import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow, FileRowStore } from '../../store/files/file-row.ts'
 import type { Audit } from '../audit/audit.ts'
-import { originOf, present } from './edit.ts'
+import { objectIn, originOf } from './edit.ts'
 import { listRoute, pageAnswer, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -37,8 +37,7 @@ const fileView = ({ output_key: _, ...file }: FileRow) => file
 const params = { file_id: 'The id of a file.' }
 
 export function adminFileRoutes({ fileRows, files, audit, clock }: FileRouteParts): Route[] {
-  const find = (context: Context) => fileRows.find(context.params.file_id ?? '', unixSeconds(clock))
-  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
+  const { found, projectOf } = objectIn('file_id', 'file', (id) => fileRows.find(id, unixSeconds(clock)))
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
@@ -52,8 +51,6 @@ export function adminFileRoutes({ fileRows, files, audit, clock }: FileRoutePart
     })
     return pageAnswer(rows, { limit, view: fileView, keyOf: ({ file_id }) => [file_id] })
   }
-
-  const found = async (context: Context) => present(await find(context), 'file', context.params.file_id)
 
   async function content(context: Context): Promise<Response> {
     const file = await found(context)

@@ -4,7 +4,7 @@ import { type BodyParts, bodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { Project, ProjectChange, ProjectOrder } from '../../spec/token.ts'
-import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, objectAnswer, originOf, present } from './edit.ts'
+import { assertGuards, assertMatch, ETAG_HEADER, IF_MATCH_HEADER, objectAnswer, objectIn, originOf } from './edit.ts'
 import { ACCOUNT_PARAMETERS, listAnswer, listRoute, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 
@@ -31,8 +31,7 @@ export function projectRoutes({ projects, contentsProblem, guardNames, ...parts 
   const readOrder = bodyReader(ProjectOrder, parts)
   const readChange = bodyReader(ProjectChange, parts)
 
-  const found = async (context: Context) =>
-    present(await projects.find(inPath(context)), 'project', context.params.project_id)
+  const { found } = objectIn('project_id', 'project', projects.find)
 
   async function list(context: Context): Promise<Response> {
     const { project_id, memberships } = context.admin

@@ -6,7 +6,7 @@ import type { Outputs } from '../../outputs/outputs.ts'
 import { orNull, titled } from '../../spec/fields.ts'
 import type { TaskStore } from '../../store/store.ts'
 import type { Audit } from '../audit/audit.ts'
-import { noSuch, originOf } from './edit.ts'
+import { objectIn, originOf } from './edit.ts'
 import { adminRoute } from './route.ts'
 
 type TaskOutputRouteParts = {
@@ -33,11 +33,10 @@ const TaskOutputList = titled('AdminTaskOutputs', {
 })
 
 export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts): Route[] {
-  const find = (context: Context) => tasks.find(context.params.task_id ?? '')
+  const { found, projectOf } = objectIn('task_id', 'task', tasks.find)
 
   async function list(context: Context): Promise<Response> {
-    const task = await find(context)
-    if (!task) throw noSuch('task', context.params.task_id)
+    const task = await found(context)
     const { task_id, project_id } = task
     const { outputs: urls = [] } = taskData(task, { outputs, base_url: '' })
     if (urls.length > 0) {
@@ -49,7 +48,6 @@ export function taskOutputRoutes({ tasks, outputs, audit }: TaskOutputRouteParts
     return Response.json({ object: 'task.outputs', task_id, outputs: shown, poster: posterOf(shown) })
   }
 
-  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
   return [
     adminRoute(['GET', '/admin/v1/tasks/:task_id/outputs', { right: 'contents', project: projectOf }], {
       summary: 'Links to the outputs of a task',

@@ -10,7 +10,7 @@ import { GatewayError, invalidValue } from '../../spec/error.ts'
 import { closedObject, integer, orNull, parameter, titled } from '../../spec/fields.ts'
 import { readTaskStatuses, TASK_STATUSES, type Task, type TaskStatus } from '../../spec/task.ts'
 import type { TaskStore, WebhookStore } from '../../store/store.ts'
-import { originOf, present } from './edit.ts'
+import { objectIn, originOf } from './edit.ts'
 import { listRoute, pageAnswer, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { AdminTask, AdminTaskDetail, taskDetail, taskRow } from './task-view.ts'
@@ -45,9 +45,7 @@ const params = { task_id: 'The id of a task.' }
 
 export function adminTaskRoutes({ tasks, webhooks, clock, settings }: TaskRouteParts): Route[] {
   const readResume = optionalBodyReader(ResumeRequest, { settings, clock })
-  const find = async (context: Context) => tasks.find(context.params.task_id ?? '')
-  const found = async (context: Context) => present(await find(context), 'task', context.params.task_id)
-  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
+  const { find, found, projectOf } = objectIn('task_id', 'task', tasks.find)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()

@@ -15,8 +15,8 @@ import {
   IF_MATCH_HEADER,
   noSuch,
   objectAnswer,
+  objectIn,
   originOf,
-  present,
 } from './edit.ts'
 import { ACCOUNT_PARAMETERS, listAnswer, listRoute, readAccountFilter, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
@@ -45,10 +45,7 @@ export function tokenRoutes({ tokens, projects, guardNames, ...parts }: TokenRou
   const readOrder = bodyReader(TokenOrder, parts)
   const readChange = bodyReader(TokenChange, parts)
   const readRotation = optionalBodyReader(Rotation, parts)
-  const projectOf = async ({ params: { token_id = '' } }: Context) => (await tokens.find(token_id))?.project_id ?? null
-
-  const found = async ({ params: { token_id = '' } }: Context) =>
-    present(await tokens.find(token_id), 'token', token_id)
+  const { found, projectOf } = objectIn('token_id', 'token', tokens.find)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()

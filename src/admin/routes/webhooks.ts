@@ -5,7 +5,7 @@ import type { Clock } from '../../kit/clock.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import type { WebhookStore } from '../../store/store.ts'
 import type { WebhookDelivery, WebhookState } from '../../store/tasks/webhook-row.ts'
-import { originOf, present } from './edit.ts'
+import { objectIn, originOf } from './edit.ts'
 import { listAnswer, listRoute, readOneOf, readPage } from './list.ts'
 import { adminRoute } from './route.ts'
 import { withoutQuery } from './task-view.ts'
@@ -40,11 +40,7 @@ const WebhookObject = titled('Webhook', {
 type WebhookView = Type.Static<typeof WebhookObject>
 
 export function webhookRoutes({ webhooks, clock }: WebhookRouteParts): Route[] {
-  const find = ({ params: { webhook_id = '' } }: Context) => webhooks.delivery(webhook_id)
-  const projectOf = async (context: Context) => (await find(context))?.project_id ?? null
-
-  const found = async (context: Context) =>
-    present(await find(context), 'webhook of an ended task', context.params.webhook_id)
+  const { found, projectOf } = objectIn('webhook_id', 'webhook of an ended task', webhooks.delivery)
 
   async function list(context: Context): Promise<Response> {
     const query = context.query()
