@@ -4,8 +4,8 @@ import type { Environment } from '../../config/load/environment.ts'
 import type { Clock } from '../../kit/clock.ts'
 import { askedOf, askProvider, type CreateProvider, type ProviderReport } from '../../providers/ask-provider.ts'
 import { discoverProviders } from '../../providers/discover.ts'
-import { table } from '../table.ts'
-import { bold, type Terminal } from '../terminal.ts'
+import { headedTable } from '../table.ts'
+import type { Terminal } from '../terminal.ts'
 
 type OnlineParts = { config: Config; environment: Environment; create: CreateProvider; clock: Clock }
 
@@ -30,6 +30,5 @@ export function onlineTable(reports: ProviderReport[], terminal: Terminal): stri
     milliseconds === null ? '-' : `${milliseconds} ms`,
     message,
   ])
-  const [first = '', ...rest] = table([header, ...rows]).split(/(?<=\n)/)
-  return bold(terminal, first) + rest.join('')
+  return headedTable(header, rows, terminal)
 }
