@@ -1,19 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { FileConfig } from '../schema/schema.ts'
-import { isMarked, placesMarked } from '../schema/schema-at.ts'
+import { isMarked, placesMarked, type Schema } from '../schema/schema-at.ts'
 import { MASKED, shownValue } from './masking.ts'
 
 const SECRET = 'sk-very-secret-0123456789'
-
-type Schema = {
-  type?: string
-  const?: unknown
-  enum?: unknown[]
-  properties?: Record<string, Schema>
-  patternProperties?: Record<string, Schema>
-  items?: Schema
-  anyOf?: Schema[]
-}
 
 /** The path of every place of the schema that may hold free text, `*` and 0 for the steps that are free. */
 function textPlaces(schema: Schema, path: (string | number)[] = []): (string | number)[][] {

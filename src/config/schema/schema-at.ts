@@ -3,7 +3,7 @@ import { hasMark, type Mark, mark } from '../../spec/marks.ts'
 import { isListed } from '../check/path-pattern.ts'
 import { FileConfig } from './schema.ts'
 
-type Schema = {
+export type Schema = {
   type?: string
   const?: unknown
   enum?: unknown[]
