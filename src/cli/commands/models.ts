@@ -16,7 +16,7 @@ Lists the models that the gateway would serve. Works whether or not a gateway is
 
 Options:
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data)
   --json                  print the models as one line of JSON
 
 Examples:

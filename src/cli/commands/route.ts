@@ -27,7 +27,7 @@ Options:
   --tags <tags>           tags of the request, separated by commas, as in the header x-gatehouse-tags
 ${API_OPTIONS_HELP}
   --config <file>         configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data)
   --json                  print one line of JSON
 
 Examples:

@@ -34,7 +34,7 @@ Options:
   --host <address>        address to listen on (default: GATEHOUSE_HOST, then the file, then 127.0.0.1)
   --port <number>         port to listen on, 0 for a free one (default: GATEHOUSE_PORT, then the file, then 8787)
   --config <file>         the configuration file (default: GATEHOUSE_CONFIG, then ./gatehouse.yaml)
-  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, then ./data)
+  --data-dir <directory>  the data directory (default: GATEHOUSE_DATA_DIR, data_dir of the file, ./data)
   --json                  print the start message as one line of JSON
 
 Environment: GATEHOUSE_BOOTSTRAP_TOKEN, GATEHOUSE_ADMIN_TOKEN, GATEHOUSE_LOG (debug, info, warn, error, silent),
