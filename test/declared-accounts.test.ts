@@ -1,12 +1,14 @@
 /** Projects and API tokens in the configuration file: created, changed and revoked with it, and by nobody else. */
 import { afterEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { run as check } from '../src/cli/commands/check.ts'
 import type { Config } from '../src/config/config.ts'
 import type { Project, Token } from '../src/spec/token.ts'
 import { refusal, startAdminGateway } from './kit/admin.ts'
 import { configOf } from './kit/gateway.ts'
+import { collectingTerminal } from './kit/terminal.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {
@@ -167,6 +169,30 @@ describe('what the file declares', () => {
     const wrong = { ...FILE, projects: { ...FILE.projects, other: { allowed_addresses: ['nowhere'] } } }
     await expect(reload(wrong)).rejects.toThrow('projects.other.allowed_addresses')
     expect([await changes(), await call(SECRET)]).toEqual([before, 200])
+  })
+
+  test('is refused by `gatehouse check` and the admin API where a start would refuse it', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'gatehouse-declared-check-'))
+    closing.push(() => rmSync(directory, { recursive: true }))
+    const text = JSON.stringify({
+      projects: { other: { allowed_addresses: ['nowhere'] }, '': {}, ' search': {} },
+      api_tokens: { ci: { secret: SECRET, labels: { te$m: 'a' } } },
+    })
+    writeFileSync(join(directory, 'gatehouse.yaml'), text)
+    const { terminal, printed } = collectingTerminal({ cwd: directory, environment: {} })
+    expect(await check([], terminal)).toBe(1)
+    const problems = [
+      /projects\.other\.allowed_addresses\[0\]: found "nowhere", must be/,
+      /projects\.""\.name: must not be empty\.$/,
+      /projects\." search": the name must not begin or end with white space\.$/,
+      /api_tokens\.ci\.labels: "te\$m" must be 1 to 63 letters/,
+    ]
+    const lines = printed.err.split('\n')
+    for (const [at, problem] of problems.entries()) expect(lines[at]).toMatch(problem)
+    expect(lines.slice(4)).toEqual(['', 'The configuration is not valid: 4 problems.', ''])
+    const { gateway } = await start()
+    const found = await gateway.read<{ problems: { message: string }[] }>('/config/validate', { json: { text } })
+    for (const [at, problem] of problems.entries()) expect(found.problems[at]?.message).toMatch(problem)
   })
 
   test('leaves the first token to the environment where that gives one', async () => {

@@ -1,4 +1,5 @@
 /** Projects and API tokens of the configuration file: makes those of the store equal to them. */
+import { placeName } from '../config/check/problem.ts'
 import type { Config } from '../config/config.ts'
 import type { DeclaredProject, DeclaredToken } from '../config/schema/declared-schema.ts'
 import type { Log } from '../kit/log.ts'
@@ -26,19 +27,29 @@ const settingsOf = (given: DeclaredProject | DeclaredToken): Omit<AccountSetting
   >
 
 /** Throws invalid_value, naming the place in the file; nothing is changed. */
-export function checkDeclared({ projects, api_tokens }: Declarations): void {
-  const sections = { projects, api_tokens }
-  for (const [section, declared] of Object.entries(sections)) {
+export function checkDeclared(declarations: Declarations): void {
+  const [problem] = declaredProblems(declarations)
+  if (problem !== undefined) throw new GatewayError('invalid_value', problem)
+}
+
+/** What is wrong with each project and token, beyond the schema of the configuration. */
+export function declaredProblems({ projects, api_tokens }: Declarations): string[] {
+  const problems: string[] = []
+  for (const [section, declared] of Object.entries({ projects, api_tokens })) {
     for (const [name, given] of Object.entries(declared)) {
+      const place = placeName([section, name])
       try {
         // An end that has passed is no mistake here: the file stays as it is.
-        readSettings({ ...settingsOf(given), name, expires_at: null }, 0)
+        const read = readSettings({ ...settingsOf(given), name, expires_at: null }, 0)
+        // The account would have another name than the file, and be taken for one that has left it.
+        if (read.name !== name) problems.push(`${place}: the name must not begin or end with white space.`)
       } catch (thrown) {
         if (!(thrown instanceof GatewayError)) throw thrown
-        throw new GatewayError('invalid_value', `${section}.${name}.${thrown.message}`)
+        problems.push(`${place}.${thrown.message}`)
       }
     }
   }
+  return problems
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The providers of a configuration, created without a gateway. */
+import { declaredProblems } from '../accounts/declared.ts'
 import { mcpWarnings } from '../config/check/mcp-checks.ts'
 import { ConfigError, unplaced } from '../config/check/problem.ts'
 import type { Config } from '../config/config.ts'
@@ -26,7 +27,7 @@ export function providerFactory({ timeouts, server }: Config, environment: Envir
 
 /** The problems with which a gateway would not start, and the warnings that it would log. */
 export function checkProviders(config: Config, environment: Environment, create: CreateProvider) {
-  const problems: string[] = []
+  const problems = declaredProblems(config)
   const warnings: string[] = []
   const serving = servingProviders(config.models)
   for (const [id, one] of Object.entries(config.providers)) {
