@@ -289,6 +289,22 @@ describe('a command that changes something', () => {
   })
 })
 
+describe('gatehouse cache purge', () => {
+  test.each(['store', 'gateway'] as const)(
+    'takes the name of a project, and refuses an unknown one, on the %s',
+    async (where) => {
+      const { project_id } = (await gateway.instance.projects.list())[0] ?? {}
+      const { out } = await call(where, ['cache', 'purge', '--project', 'shop', '--json'])
+      expect(JSON.parse(out)).toMatchObject({ project_id })
+      const refused = await call(where, ['cache', 'purge', '--project', 'shpo'])
+      expect(refused).toMatchObject({
+        out: '',
+        code: expect.stringContaining('No project has "shpo" as its id or name'),
+      })
+    },
+  )
+})
+
 describe('gatehouse diagnostics', () => {
   test('writes the state of a running gateway into a file that only its owner reads', async () => {
     const { code, out } = await call('gateway', ['diagnostics', '--json'])

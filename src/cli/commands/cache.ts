@@ -8,7 +8,7 @@ Works on a running gateway (--url), or on its store.
 Commands:
   purge              use no cached response any more
       --model <id>           only the responses of this model, by its full id
-      --project <id>         only the responses to this project
+      --project <project>    only the responses to this project: its id or its name
 
 Options:
 ${OPTIONS_HELP}
@@ -22,8 +22,12 @@ export const run = commandOf('cache', HELP, {
   purge: { flags: { model: 'text', project: 'text' }, run: purge },
 })
 
-async function purge({ given, api }: Work) {
-  const order = { model: given.text('model'), project_id: given.text('project') }
+async function purge({ given, api, projects }: Work) {
+  const which = given.text('project')
+  const order = {
+    model: given.text('model'),
+    project_id: which === undefined ? undefined : (await projects.choose(which)).project_id,
+  }
   const { model, project_id, entries } = (await api.call('/cache/purge', { method: 'POST', body: order })).body
   const name = model ?? project_id
   const whose = name === null ? 'The response cache' : `The response cache of ${name}`
