@@ -306,6 +306,13 @@ describe('gatehouse cache purge', () => {
 })
 
 describe('gatehouse diagnostics', () => {
+  test('says why its file cannot be written', async () => {
+    const output = join(directory, 'nowhere', 'diagnostics.json')
+    expect((await call('store', ['diagnostics', '--output', output])).code as unknown).toBe(
+      `${output} cannot be written: there is no such directory`,
+    )
+  })
+
   test('writes the state of a running gateway into a file that only its owner reads', async () => {
     const { code, out } = await call('gateway', ['diagnostics', '--json'])
     expect([code, JSON.parse(out)]).toEqual([0, { file: join(directory, 'gatehouse-diagnostics.json') }])

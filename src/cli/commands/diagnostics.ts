@@ -46,8 +46,20 @@ async function diagnose(given: Arguments, terminal: Terminal) {
     return 0
   }
   const file = resolve(terminal.cwd, name)
-  writeFileSync(file, text, { mode: 0o600 })
+  try {
+    writeFileSync(file, text, { mode: 0o600 })
+  } catch (error) {
+    const { code = '', message } = error as { code?: string; message: string }
+    throw new Error(`${file} cannot be written: ${NOT_WRITTEN[code] ?? message}`)
+  }
   return { data: { file }, text: () => `${file} is written. Read it before you send it.\n` }
+}
+
+const NOT_WRITTEN: Record<string, string> = {
+  ENOENT: 'there is no such directory',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  EROFS: 'it is read-only',
 }
 
 async function withoutGateway(given: Arguments, terminal: Terminal): Promise<Record<string, unknown>> {
