@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'bun:test'
-import { timeOf } from './time-range.ts'
+import { readCommand } from './arguments.ts'
+import { readTimeRange, timeOf } from './time-range.ts'
 
 /** A Tuesday. */
 const NOW = Date.UTC(2026, 2, 10, 15, 30) / 1000
@@ -34,5 +35,13 @@ describe('a time of the command line', () => {
 
   it.each(['31.1.', '2026-02-30', 'next-week', '', 'Last-Week', '2026-01-31T18:00'])('is not %j', (text) => {
     expect(at(text)).toEqual([undefined, undefined])
+  })
+
+  it('is refused with every word that it may be', () => {
+    const parts = { help: '', terminal: { out() {} }, command: 'usage', args: ['--from', 'soon'] }
+    const given = readCommand({ ...parts, flags: { from: 'text', to: 'text' } })
+    expect(() => given && readTimeRange('usage', given, 30)).toThrow(
+      'yesterday, this-week, last-week, this-month or last-month',
+    )
   })
 })

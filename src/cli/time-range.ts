@@ -17,7 +17,8 @@ export function readTimeRange(command: string, given: Arguments, days: number): 
     const at = timeOf(text, flag, now)
     if (at !== undefined) return at
     const found = `--${flag}: found ${JSON.stringify(text)}`
-    const forms = '2026-01-31, 2026-01-31T18:00Z, 7d (7 days ago), today, yesterday, this-week, last-week or last-month'
+    const forms =
+      '2026-01-31, 2026-01-31T18:00Z, 7d (7 days ago), today, yesterday, this-week, last-week, this-month or last-month'
     throw new UsageError(command, `${found}, must be like ${forms}`)
   }
   const tomorrow = startOfDay(now) + DAY_SECONDS
