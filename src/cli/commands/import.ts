@@ -1,10 +1,11 @@
 /** `gatehouse import`: takes over the configuration, keys and budgets of another gateway. */
 import { type Adopted, adoptAccounts } from '../../accounts/adopt.ts'
 import { systemClock } from '../../kit/clock.ts'
+import { notOneOf } from '../../kit/nearest.ts'
 import { openStore } from '../../store/open-store.ts'
 import { STORE_OPTIONS_HELP } from '../accounts.ts'
 import { commandLineActor } from '../actor.ts'
-import { type Arguments, STORE_FLAGS, UsageError, unknownCommand } from '../arguments.ts'
+import { type Arguments, STORE_FLAGS, UsageError } from '../arguments.ts'
 import { plainCommand } from '../command.ts'
 import { type Draft, type Line, SOURCES, type SourceName } from '../import/imported.ts'
 import { readImport } from '../import/read.ts'
@@ -47,7 +48,7 @@ const FLAGS = { 'dry-run': 'switch', secrets: 'text', key: 'text', insecure: 'sw
 export const run = plainCommand('import', HELP, {
   flags: { ...FLAGS, ...STORE_FLAGS },
   isOpen: true,
-  positionals: [`a gateway to import from (${SOURCES.join(', ')})`, 'its configuration, database or address'],
+  positionals: [`a gateway to import from (${SOURCES.join(', ')})`],
   run: takeOver,
 })
 
@@ -55,7 +56,8 @@ async function takeOver(given: Arguments, terminal: Terminal) {
   const [typed = '', ...sources] = given.positionals
   const from = sources.join(', ')
   const name = SOURCES.find((one) => one === typed)
-  if (name === undefined) throw new UsageError('import', unknownCommand(typed, SOURCES))
+  if (name === undefined) throw new UsageError('import', `the gateway to import from: ${notOneOf(typed, SOURCES)}`)
+  if (sources.length === 0) throw new UsageError('import', 'needs its configuration, database or address')
   const present = presentFile(given, terminal)
   const draft = await readImport(name, sources, { given, terminal, present })
   const accounts = accountsOf(draft)
