@@ -77,7 +77,7 @@ export function preflight(request: Request, settings: ServerSettings, allow?: st
   const headers = new Headers(allow && { allow: allow.join(', ') })
   const origin = crossOrigin(request, settings)
   if (origin !== null && allowedOrigin(origin, settings) !== undefined) {
-    headers.set('access-control-allow-methods', 'GET, HEAD, POST, DELETE, OPTIONS')
+    headers.set('access-control-allow-methods', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
     const requested = request.headers.get('access-control-request-headers')
     headers.set('access-control-allow-headers', requested ?? 'authorization, content-type')
     headers.set('access-control-max-age', '86400')
