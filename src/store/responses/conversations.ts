@@ -10,9 +10,11 @@ import type {
   ConversationStore,
   LockRequest,
 } from './conversation-store.ts'
+import { deleteExpired } from './expired.ts'
 import { addResponse } from './responses.ts'
 
-export function conversationStore({ db, write }: Engine): ConversationStore {
+export function conversationStore(engine: Engine): ConversationStore {
+  const { db, write } = engine
   return {
     add: ({ metadata, ...conversation }, items, end_user) =>
       write(async (rows) => {
@@ -55,7 +57,7 @@ export function conversationStore({ db, write }: Engine): ConversationStore {
           .where((row) => row.and({ conversation_id, token_id }))
           .execute()
         if (!removed?.numDeletedRows) return false
-        await rows.deleteFrom('conversation_items').where('conversation_id', '=', conversation_id).execute()
+        await removeItems(rows, [conversation_id])
         return true
       }),
 
@@ -115,27 +117,8 @@ export function conversationStore({ db, write }: Engine): ConversationStore {
       return (await query.execute()).map(itemOf)
     },
 
-    async deleteExpired(now, limit) {
-      const expired = db
-        .selectFrom('conversations')
-        .select('conversation_id')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .limit(limit)
-      const ids = (await expired.execute()).map(({ conversation_id }) => conversation_id)
-      if (ids.length === 0) return 0 // most sweeps find nothing; they should not wait for the write lock
-      return write(async (rows) => {
-        const removed = await rows
-          .deleteFrom('conversations')
-          .where('conversation_id', 'in', ids)
-          .where('expires_at', '<=', now)
-          .returning('conversation_id')
-          .execute()
-        const gone = removed.map(({ conversation_id }) => conversation_id)
-        if (gone.length > 0) await rows.deleteFrom('conversation_items').where('conversation_id', 'in', gone).execute()
-        return gone.length
-      })
-    },
+    deleteExpired: (now, limit) =>
+      deleteExpired(engine, { table: 'conversations', id: 'conversation_id', now, limit }, removeItems),
   }
 }
 
@@ -158,6 +141,12 @@ export async function appendItems(rows: Write, { conversation_id, owner, items, 
   if (!updated?.numUpdatedRows) return false
   await insertItems(rows, { conversation_id, items, end_user })
   return true
+}
+
+/** The items of these conversations. */
+export async function removeItems(rows: Write, conversation_ids: string[]): Promise<void> {
+  if (conversation_ids.length === 0) return
+  await rows.deleteFrom('conversation_items').where('conversation_id', 'in', conversation_ids).execute()
 }
 
 type Added = Pick<Appending, 'conversation_id' | 'items' | 'end_user'>

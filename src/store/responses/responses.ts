@@ -3,26 +3,29 @@ import { sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import type { ResponsesTable, Write } from '../tables.ts'
 import { chunks } from '../tasks/task-sql.ts'
+import { deleteExpired } from './expired.ts'
 import type { StoredResponse } from './response-row.ts'
 import type { ResponseStore } from './response-store.ts'
 
 /** Previous responses are extended by a day more than needed, so that not every turn rewrites all turns before it. */
 const DAY_SECONDS = 86_400
 
-export function responseStore({ db, write }: Engine): ResponseStore {
+export function responseStore(engine: Engine): ResponseStore {
+  const { db, write } = engine
+  const unexpired = (response_ids: string[], token_id: string, now: number) =>
+    db
+      .selectFrom('responses')
+      .where('response_id', 'in', response_ids)
+      .where('token_id', '=', token_id)
+      .where('expires_at', '>', now)
+
   return {
     add: (response, previous_ids) => write((rows) => addResponse(rows, response, previous_ids)),
 
     async find(response_ids, token_id, now) {
       const found: StoredResponse[] = []
       for (const some of chunks(response_ids)) {
-        const rows = await db
-          .selectFrom('responses')
-          .selectAll()
-          .where('response_id', 'in', some)
-          .where('token_id', '=', token_id)
-          .where('expires_at', '>', now)
-          .execute()
+        const rows = await unexpired(some, token_id, now).selectAll().execute()
         found.push(...rows.map(storedOf))
       }
       return found
@@ -31,12 +34,8 @@ export function responseStore({ db, write }: Engine): ResponseStore {
     async textLength(response_ids, token_id, now) {
       let length = 0
       for (const some of chunks(response_ids)) {
-        const { signs } = await db
-          .selectFrom('responses')
+        const { signs } = await unexpired(some, token_id, now)
           .select(sql<number | string | null>`sum(length(input) + length(response))`.as('signs'))
-          .where('response_id', 'in', some)
-          .where('token_id', '=', token_id)
-          .where('expires_at', '>', now)
           .executeTakeFirstOrThrow()
         length += Number(signs ?? 0)
       }
@@ -84,30 +83,8 @@ export function responseStore({ db, write }: Engine): ResponseStore {
         return is_removed
       }),
 
-    async deleteExpired(now, limit) {
-      const expired = db
-        .selectFrom('responses')
-        .select('response_id')
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .limit(limit)
-      const due = await expired.execute() // most sweeps find nothing; they should not wait for the write lock
-      if (due.length === 0) return 0
-      const ids = due.map(({ response_id }) => response_id)
-      return write(async (rows) => {
-        const removed = await rows
-          .deleteFrom('responses')
-          .where('response_id', 'in', ids)
-          .where('expires_at', '<=', now)
-          .returning('response_id')
-          .execute()
-        await removeRuns(
-          rows,
-          removed.map(({ response_id }) => response_id),
-        )
-        return removed.length
-      })
-    },
+    deleteExpired: (now, limit) =>
+      deleteExpired(engine, { table: 'responses', id: 'response_id', now, limit }, removeRuns),
   }
 }
 

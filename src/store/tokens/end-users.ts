@@ -3,6 +3,7 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Engine } from '../engine.ts'
 import { eraseFromSums } from '../requests/erase-sums.ts'
 import { eraseRequests } from '../requests/request-log.ts'
+import { removeItems } from '../responses/conversations.ts'
 import { removeRuns } from '../responses/responses.ts'
 import { hasRowLocks } from '../row-locks.ts'
 import type { Database, Write } from '../tables.ts'
@@ -96,7 +97,7 @@ async function eraseConversations(rows: Write, user: EndUser): Promise<number> {
   const ids = found.map(({ conversation_id }) => conversation_id)
   if (ids.length === 0) return 0
   await rows.deleteFrom('conversations').where('conversation_id', 'in', ids).execute()
-  await rows.deleteFrom('conversation_items').where('conversation_id', 'in', ids).execute()
+  await removeItems(rows, ids)
   return ids.length
 }
 
