@@ -25,6 +25,22 @@ const views = ([front, left, back, right]: string[] = [], names: readonly [strin
 const HUNYUAN_VIEWS = ['input_image_url', 'left_image_url', 'back_image_url', 'right_image_url'] as const
 const TRIPO_VIEWS = ['front_image_url', 'left_image_url', 'back_image_url', 'right_image_url'] as const
 
+/** `textures`: the value for a model with a texture, and for one without. PBR maps imply a texture: without one they are turned off. */
+const tripo = (models: string, textures: { textured: unknown; bare: unknown }): FalModels => ({
+  models,
+  fields: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
+  encode: ({ prompt, negative_prompt, image, images, texture, pbr, target_polycount, seed }) => ({
+    prompt,
+    negative_prompt,
+    image_url: url(image),
+    ...views(images, TRIPO_VIEWS),
+    face_limit: target_polycount,
+    model_seed: seed,
+    texture: texture === undefined ? undefined : texture ? textures.textured : textures.bare,
+    pbr: texture === false ? false : pbr,
+  }),
+})
+
 const ROWS: FalModels[] = [
   {
     models: '*trellis-2*',
@@ -90,26 +106,9 @@ const ROWS: FalModels[] = [
       target_polycount,
     }),
   },
-  {
-    // Here the texture is a string.
-    models: '*tripo3d/tripo/v2.5/*',
-    fields: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
-    encode: ({ texture, ...order }) => ({
-      ...tripoOf(order),
-      texture: texture === undefined ? undefined : texture ? 'standard' : 'no',
-      pbr: texture === false ? false : order.pbr,
-    }),
-  },
-  {
-    models: '*tripo3d/*',
-    fields: ['prompt', 'negative_prompt', 'image', 'images', 'texture', 'pbr', 'target_polycount'],
-    encode: ({ texture, ...order }) => ({
-      ...tripoOf(order),
-      texture,
-      // PBR maps imply a texture: without a texture they are turned off.
-      pbr: texture === false ? false : order.pbr,
-    }),
-  },
+  // Here the texture is a string.
+  tripo('*tripo3d/tripo/v2.5/*', { textured: 'standard', bare: 'no' }),
+  tripo('*tripo3d/*', { textured: true, bare: false }),
   {
     models: '*rodin*',
     fields: ['prompt', 'image', 'images', 'pbr'],
@@ -132,15 +131,6 @@ const ROWS: FalModels[] = [
     }),
   },
 ]
-
-const tripoOf = ({ prompt, negative_prompt, image, images, target_polycount, seed }: ThreeDOrder): JsonRecord => ({
-  prompt,
-  negative_prompt,
-  image_url: url(image),
-  ...views(images, TRIPO_VIEWS),
-  face_limit: target_polycount,
-  model_seed: seed,
-})
 
 /** The last row matches every model. */
 export const falModelsFor = (model: string): FalModels =>

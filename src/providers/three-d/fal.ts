@@ -13,7 +13,7 @@ import { foreignOperation } from '../orders/order-messages.ts'
 import type { TaskProgress, ThreeDCall, ThreeDProvider } from '../provider.ts'
 import { type AdapterParts, firstOf } from '../settings.ts'
 import { falModelsFor } from './fal-models.ts'
-import { assertSupportedThreeDFields, endingIn, outputFiles } from './three-d-outputs.ts'
+import { assertSupportedThreeDFields, endingIn, modelOutputs } from './three-d-outputs.ts'
 
 /** Deeper than any of its models puts a file. */
 const MAX_DEPTH = 4
@@ -150,14 +150,13 @@ function filesIn(result: JsonRecord, format: ThreeDFormat, client: OrderClient):
   const archive = files.find(({ url }) => endingIn(url) === 'zip')
   // Some models return several files as one archive.
   if (models[format] === undefined && archive && format !== 'glb') models[format] = archive.url
-  const outputs = outputFiles({
+  return modelOutputs(client, {
     format,
     models,
     material: material?.url,
     pictures: pictures.map(({ url }) => url),
     preview: preview?.url,
   })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
 }
 
 /** Returns every member that is a file, in order: their places differ from model to model. */

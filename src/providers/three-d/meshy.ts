@@ -11,7 +11,7 @@ import { type ListedOrder, type OrderList, secondsOf } from '../orders/order-lis
 import { CANCELED, EXPIRED } from '../orders/order-messages.ts'
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
-import { assertMostImages, assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
+import { assertMostImages, assertSupportedThreeDFields, modelOutputs } from './three-d-outputs.ts'
 
 /** The path on which a task is ordered and polled. */
 const PATHS = { text: '/v2/text-to-3d', image: '/v1/image-to-3d', images: '/v1/multi-image-to-3d' } as const
@@ -193,14 +193,13 @@ function inProgress(progress: unknown, part: 1 | 2 | undefined): TaskProgress {
 function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): TaskProgress {
   const models = asRecord(task.model_urls)
   const textures = recordsIn(task.texture_urls)
-  const outputs = outputFiles({
+  return modelOutputs(client, {
     format,
     models,
     material: models.mtl,
     pictures: textures.flatMap((maps) => Object.values(maps)),
     preview: task.thumbnail_url,
   })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
 }
 
 /** Rejected content is a 400 like any other; only the message shows it. */

@@ -2,9 +2,10 @@
 import { isRecord } from '../../kit/json.ts'
 import type { RemoteFile } from '../../spec/task.ts'
 import { THREE_D_FORMATS, THREE_D_TYPES, type ThreeDFormat, type ThreeDOrder } from '../../spec/three-d-request.ts'
-import { isHttpUrl } from '../orders/order-client.ts'
+import { isHttpUrl, type OrderClient } from '../orders/order-client.ts'
 import { unsupportedValue } from '../orders/order-fields.ts'
 import { unsupportedField } from '../orders/order-messages.ts'
+import type { TaskProgress } from '../provider.ts'
 
 type RemoteModel = {
   format: ThreeDFormat
@@ -16,8 +17,14 @@ type RemoteModel = {
   preview?: unknown
 }
 
+/** The success of a task with the files of its model; without the requested format it has failed. */
+export function modelOutputs(client: OrderClient, model: RemoteModel): TaskProgress {
+  const outputs = outputFiles(model)
+  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
+}
+
 /** The requested format first, with the files it needs, then other formats, then a preview; empty without the requested one. */
-export function outputFiles({ format, models, material, pictures = [], preview }: RemoteModel): RemoteFile[] {
+function outputFiles({ format, models, material, pictures = [], preview }: RemoteModel): RemoteFile[] {
   const model = (one: ThreeDFormat): RemoteFile[] => fileOf(models[one], THREE_D_TYPES[one])
   const requested = model(format)
   if (requested.length === 0) return []

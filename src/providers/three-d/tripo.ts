@@ -10,7 +10,7 @@ import { CANCELED, CONTENT_REJECTED, EXPIRED } from '../orders/order-messages.ts
 import type { Provider, TaskProgress, ThreeDCall } from '../provider.ts'
 import type { AdapterParts } from '../settings.ts'
 import { neverSent } from '../upstream/transport-failure.ts'
-import { assertMostImages, assertSupportedThreeDFields, outputFiles } from './three-d-outputs.ts'
+import { assertMostImages, assertSupportedThreeDFields, modelOutputs } from './three-d-outputs.ts'
 
 /** In this order: front, left, back, right. */
 const VIEWS = 4
@@ -170,12 +170,11 @@ function readTask(task: JsonRecord, operation: Json, client: OrderClient): TaskP
 
 function filesIn(task: JsonRecord, format: ThreeDFormat, client: OrderClient): TaskProgress {
   const { pbr_model, model, base_model, rendered_image } = asRecord(task.output)
-  const outputs = outputFiles({
+  return modelOutputs(client, {
     format,
     models: { [format]: pbr_model ?? model ?? base_model },
     preview: rendered_image,
   })
-  return outputs.length > 0 ? { status: 'SUCCESS', outputs } : client.success([])
 }
 
 /** Tripo's own codes, where the status alone would mislead. */
