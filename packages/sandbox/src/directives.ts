@@ -6,7 +6,7 @@ export type Rule = { minimum: number; maximum: number } | { values: readonly str
 const MAX_TOKENS = 100_000
 export const MAX_MILLISECONDS = 600_000
 /** A day: nobody waits longer for a retry. */
-export const MAX_RETRY_SECONDS = 86_400
+const MAX_RETRY_SECONDS = 86_400
 
 export const DIRECTIVES = {
   tokens: { minimum: 0, maximum: MAX_TOKENS },

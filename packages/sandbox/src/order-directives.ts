@@ -1,14 +1,14 @@
 /** The directives of an order (a video or a 3D model): how the order and its task should behave, and how they are stored. */
 import Type from 'typebox'
 import { FAIL_CODES, FailCode } from '../../../src/spec/task.ts'
-import { extractDirectiveLines, MAX_MILLISECONDS, MAX_RETRY_SECONDS, type Rule, readDirectives } from './directives.ts'
+import { DIRECTIVES, extractDirectiveLines, MAX_MILLISECONDS, type Rule, readDirectives } from './directives.ts'
 
 const MAX_POLLS = 10_000
 const YES = { values: ['1'] } as const
 
 export const ORDER_DIRECTIVES = {
-  status: { minimum: 400, maximum: 599 },
-  retry_after: { minimum: 0, maximum: MAX_RETRY_SECONDS },
+  status: DIRECTIVES.status,
+  retry_after: DIRECTIVES.retry_after,
   lose: YES,
   limit: { minimum: 0, maximum: MAX_POLLS },
   garbage: { minimum: 0, maximum: MAX_POLLS },

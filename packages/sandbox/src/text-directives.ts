@@ -2,14 +2,10 @@
 import { type Clock, pause } from '../../../src/kit/clock.ts'
 import type { SimulatedErrors } from '../../../src/providers/provider.ts'
 import { GatewayError } from '../../../src/spec/error.ts'
-import { extractDirectiveLines, MAX_MILLISECONDS, MAX_RETRY_SECONDS, type Rule, readDirectives } from './directives.ts'
+import { DIRECTIVES, extractDirectiveLines, readDirectives } from './directives.ts'
 
-export const TEXT_DIRECTIVES = {
-  first_ms: { minimum: 0, maximum: MAX_MILLISECONDS },
-  status: { minimum: 400, maximum: 599 },
-  retry_after: { minimum: 0, maximum: MAX_RETRY_SECONDS },
-  usage: { values: ['none'] },
-} as const satisfies Record<string, Rule>
+const { first_ms, status, retry_after, usage } = DIRECTIVES
+export const TEXT_DIRECTIVES = { first_ms, status, retry_after, usage }
 
 /** What the simulation of a provider needs. */
 export type SimulationParts = { clock: Clock; errors: SimulatedErrors }
