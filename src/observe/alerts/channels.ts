@@ -1,11 +1,10 @@
-/** How an alert is delivered: to a webhook, to Slack, or by mail. */
+/** How an alert is delivered: to a webhook, to Slack, or by mail; and its text for people. */
 import type { AlertsConfig, EmailConfig } from '../../config/schema/alerts-schema.ts'
 import type { JobContext } from '../../jobs/job-loop.ts'
 import { type Answer, postSigned } from '../../jobs/signed-post.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
 import type { GuardedFetch } from '../../kit/guarded-fetch.ts'
 import type { Alert, AlertChannel } from '../../store/admin/alert-store.ts'
-import { type AlertBody, mailOf, slackTextOf } from './text.ts'
 
 /** Rejects when the stop interrupts it. Undefined: the channel is no longer configured. */
 export type DeliverAlert = (alert: Alert, context: Delivery) => Promise<Answer | undefined>
@@ -97,3 +96,43 @@ const smtpStatus = (error: unknown): number =>
 /** Only a code: a message of the server may repeat the password. */
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no_answer'
+
+/** As webhooks get it. `message`: one sentence. */
+type AlertBody = { type: string; timestamp: string; message: string; data: Record<string, unknown> }
+
+const MOST_LINES = 60
+const MOST_CHARACTERS = 500
+
+const slackTextOf = (alert: AlertBody): string =>
+  escapeSlack([`*Gatehouse: ${alert.message}*`, ...linesOf(alert)].join('\n'))
+
+const mailOf = (alert: AlertBody): { subject: string; text: string } => ({
+  subject: oneLine(`Gatehouse: ${alert.message}`).slice(0, 200),
+  text: [alert.message, '', ...linesOf(alert), ''].join('\n'),
+})
+
+function linesOf({ type, timestamp, data }: AlertBody): string[] {
+  const members = Object.entries(data).flatMap(([name, value]) =>
+    Array.isArray(value)
+      ? [`${name}:`, ...value.map((one) => `- ${textOf(one)}`)]
+      : value === undefined
+        ? []
+        : [`${name}: ${textOf(value)}`],
+  )
+  const shown = members.slice(0, MOST_LINES)
+  const left = members.length - shown.length
+  return [...shown, ...(left > 0 ? [`and ${left} more lines`] : []), `${type}, ${timestamp}`]
+}
+
+function textOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return oneLine(String(value)).slice(0, MOST_CHARACTERS)
+  const members = Object.entries(value).map(([name, member]) => `${name} ${String(member)}`)
+  return oneLine(members.join(', ')).slice(0, MOST_CHARACTERS)
+}
+
+/** Names of models and tokens come from people. */
+const oneLine = (text: string): string => text.replaceAll(/[\r\n\t\0]+/g, ' ')
+
+/** As Slack documents it: these three characters, and nothing else. */
+const escapeSlack = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -15,8 +15,7 @@ const SAMPLERS = [
 ] as const
 type SamplerName = (typeof SAMPLERS)[number]
 
-/** Of one queue of spans or log records. */
-/** Items since the start. */
+/** Items of one queue of spans or log records, since the start. */
 export type ExportCounts = {
   exported: number
   /** The queue was full, or the gateway stopped before they could be exported. */

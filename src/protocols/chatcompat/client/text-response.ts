@@ -1,12 +1,12 @@
 /** Encodes text completions: the responses to the chat requests of all prompts, whole or as one stream. */
+import { isRecord } from '../../../kit/json.ts'
 import { inOneLine } from '../../../kit/sse.ts'
 import type { FinishReason } from '../../../spec/chat-completion.ts'
 import { errorBody, type GatewayError } from '../../../spec/error.ts'
-import type { TextChoice, TextCompletion } from '../../../spec/text-completion.ts'
+import type { TextChoice, TextCompletion, TextLogprobs } from '../../../spec/text-completion.ts'
 import type { Usage } from '../../../spec/usage.ts'
 import type { ChatChunk, ChatCompletion, ChunkChoice } from '../../shared/canonical.ts'
 import type { ResponseEncoder, ResponseHead } from '../../shared/protocol.ts'
-import { meanLogprob, textLogprobs } from './text-logprobs.ts'
 import type { TextCompletionInput } from './text-request.ts'
 
 type ChatChoice = ChatCompletion['choices'][number]
@@ -94,3 +94,37 @@ const compare = (a = -Infinity, b = -Infinity): number => (a === b ? 0 : a < b ?
 
 /** Without tools, `tool_calls` is an end like `stop`. */
 const finishOf = (reason: FinishReason): TextChoice['finish_reason'] => (reason === 'tool_calls' ? 'stop' : reason)
+
+/** Log probabilities in the form of text completions; null if the provider returned none. `offset`: the length of the text before, in code points as Python counts them. */
+function textLogprobs(logprobs: unknown, offset: number): TextLogprobs | null {
+  const content = contentOf(logprobs)
+  if (content.length === 0) return null
+  const out: TextLogprobs = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] }
+  let at = offset
+  for (const { token, logprob, top_logprobs } of content) {
+    out.tokens.push(token)
+    out.token_logprobs.push(logprob)
+    const top = Object.fromEntries(entriesOf(top_logprobs).map((one) => [one.token, one.logprob]))
+    // The sampled token is always among them, as OpenAI documents.
+    out.top_logprobs.push({ ...top, [token]: logprob })
+    out.text_offset.push(at)
+    at += [...token].length
+  }
+  return out
+}
+
+/** How likely a choice is, by token; undefined if the provider returned no log probabilities. */
+function meanLogprob(logprobs: unknown): number | undefined {
+  const content = contentOf(logprobs)
+  if (content.length === 0) return undefined
+  return content.reduce((sum, { logprob }) => sum + logprob, 0) / content.length
+}
+
+type Entry = { token: string; logprob: number; top_logprobs?: unknown }
+
+const contentOf = (logprobs: unknown): Entry[] => (isRecord(logprobs) ? entriesOf(logprobs.content) : [])
+
+const entriesOf = (list: unknown): Entry[] => (Array.isArray(list) ? list.filter(isEntry) : [])
+
+const isEntry = (value: unknown): value is Entry =>
+  isRecord(value) && typeof value.token === 'string' && typeof value.logprob === 'number'

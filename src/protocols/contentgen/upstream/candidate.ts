@@ -1,8 +1,9 @@
 /** Decodes one candidate as it arrives. Unknown kinds of parts are ignored. */
+import { byName } from '../../../kit/by-name.ts'
 import { asRecord, isRecord, type JsonRecord, memberOf, recordsIn } from '../../../kit/json.ts'
+import type { FinishReason } from '../../../spec/chat-completion.ts'
 import type { Delta, Opaque } from '../../shared/canonical.ts'
 import { namedText, newToolCallId } from '../../shared/upstream.ts'
-import { finishOf } from './finish.ts'
 import { createGrounding } from './grounding.ts'
 
 /** The member of a call that holds its arguments. */
@@ -110,3 +111,24 @@ const opaqueIn = ({ thoughtSignature: value }: JsonRecord): Opaque | undefined =
 
 const fenced = (text: string, language: string) =>
   `\n\`\`\`${/^[A-Z]+$/.test(language) ? language.toLowerCase() : ''}\n${text.replace(/\n$/, '')}\n\`\`\`\n` // language names are in upper case
+
+/** The vendor's finish reasons as the four of the specification, or as a failure. */
+const FINISH_REASONS = byName<FinishReason | 'failed' | null>(
+  // The default value, which means nothing.
+  [null, 'FINISH_REASON_UNSPECIFIED'],
+  ['stop', 'STOP'],
+  // CONTINUATION: the response exceeds what one request may return.
+  ['length', 'MAX_TOKENS CONTINUATION'],
+  ['content_filter', 'SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII MODEL_ARMOR'],
+  ['content_filter', 'IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION'],
+  // The model generated something that is not a response.
+  ['failed', 'MALFORMED_FUNCTION_CALL MALFORMED_RESPONSE UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS'],
+  ['failed', 'MISSING_THOUGHT_SIGNATURE'],
+)
+
+/** Returns null if the response has not ended. An unknown reason counts as a normal stop. */
+function finishOf(value: unknown, hasCalls: boolean): FinishReason | 'failed' | null {
+  if (typeof value !== 'string' || value === '') return null
+  const reason = Object.hasOwn(FINISH_REASONS, value) ? (FINISH_REASONS[value] ?? null) : 'stop'
+  return hasCalls && reason === 'stop' ? 'tool_calls' : reason
+}
