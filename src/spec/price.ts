@@ -221,25 +221,26 @@ function pieceAmount(version: PriceVersion, units: Units, factor: number, rates:
 const hasSecondRates = ({ video_second, video_seconds }: PriceVersion): boolean =>
   video_seconds.length > 0 || !Number.isNaN(video_second)
 
-function imageRate({ images, image }: PriceVersion, { image_size, image_quality }: Units): number {
-  for (const { size, quality, rate } of images) {
-    if ((size === undefined || size === image_size) && (quality === undefined || quality === image_quality)) return rate
-  }
-  return image
-}
+/** `isOpen`: what the units do not say can be any value. */
+const matches = <Value>(priced: Value | undefined, found: Value | undefined, isOpen: boolean): boolean =>
+  priced === undefined || priced === found || (isOpen && found === undefined)
 
-function videoRate({ video_seconds, video_second }: PriceVersion, { video_size, has_sound }: Units): number {
-  for (const { size, sound, rate } of video_seconds) {
-    if ((size === undefined || isOfSize(video_size, size)) && (sound === undefined || sound === has_sound)) return rate
-  }
-  return video_second
-}
+/** The prices of the entries that fit, in their order. */
+const imageRates = ({ images }: PriceVersion, { image_size, image_quality }: Units, isOpen: boolean): number[] =>
+  images
+    .filter(({ size, quality }) => matches(size, image_size, isOpen) && matches(quality, image_quality, isOpen))
+    .map(({ rate }) => rate)
+
+const videoRates = ({ video_seconds }: PriceVersion, { video_size, has_sound }: Units, isOpen: boolean): number[] =>
+  video_seconds
+    .filter(({ size }) => matches(size, video_size, isOpen) || isOfSide(video_size, size))
+    .filter(({ sound }) => matches(sound, has_sound, isOpen))
+    .map(({ rate }) => rate)
 
 /** `720p` is any size whose shorter side has 720 pixels. */
-function isOfSize(found: string | undefined, size: string): boolean {
-  if (found === size) return true
+function isOfSide(found = '', size = ''): boolean {
   const side = /^(\d+)p$/.exec(size)?.[1]
-  const sides = /^(\d+)x(\d+)$/.exec(found ?? '')
+  const sides = /^(\d+)x(\d+)$/.exec(found)
   return side !== undefined && sides !== null && Math.min(Number(sides[1]), Number(sides[2])) === Number(side)
 }
 
@@ -248,38 +249,19 @@ const mostOfRates = (rates: readonly number[], otherwise: number): number => {
   return known.length === 0 ? Number.NaN : Math.max(...known)
 }
 
-function mostImageRate({ images, image }: PriceVersion, { image_size: size, image_quality: quality }: Units): number {
-  const fitting = images.filter(
-    (one) =>
-      (size === undefined || one.size === undefined || one.size === size) &&
-      (quality === undefined || one.quality === undefined || one.quality === quality),
-  )
-  return mostOfRates(
-    fitting.map(({ rate }) => rate),
-    image,
-  )
-}
-
-function mostVideoRate(
-  { video_seconds, video_second }: PriceVersion,
-  { video_size: size, has_sound: sound }: Units,
-): number {
-  const fitting = video_seconds.filter(
-    (one) =>
-      (size === undefined || one.size === undefined || isOfSize(size, one.size)) &&
-      (sound === undefined || one.sound === undefined || one.sound === sound),
-  )
-  return mostOfRates(
-    fitting.map(({ rate }) => rate),
-    video_second,
-  )
-}
-
 type PieceRates = {
   charge(count: number, rate: number): number
   image(version: PriceVersion, units: Units): number
   video(version: PriceVersion, units: Units): number
 }
-const EXACT: PieceRates = { charge: part, image: imageRate, video: videoRate }
+const EXACT: PieceRates = {
+  charge: part,
+  image: (version, units) => imageRates(version, units, false)[0] ?? version.image,
+  video: (version, units) => videoRates(version, units, false)[0] ?? version.video_second,
+}
 /** The dearest price that fits what is known: a size that the provider chooses can be any. */
-const MOST: PieceRates = { charge: most, image: mostImageRate, video: mostVideoRate }
+const MOST: PieceRates = {
+  charge: most,
+  image: (version, units) => mostOfRates(imageRates(version, units, true), version.image),
+  video: (version, units) => mostOfRates(videoRates(version, units, true), version.video_second),
+}
