@@ -2,33 +2,33 @@
 import { sniff } from './sniff.ts'
 
 export const UNKNOWN_TYPE = 'application/octet-stream'
-/** Text and archives, which no first byte tells from others; a browser saves them. */
-const NOT_SNIFFED = new Set([
-  'application/vnd.autodesk.fbx',
-  'application/zip',
-  'model/mtl',
-  'model/obj',
-  'model/stl',
-  'model/vnd.usdz+zip',
+/** Text and archives, which no first byte tells from others; a browser saves them. With the endings of their files. */
+const NOT_SNIFFED = new Map([
+  ['application/vnd.autodesk.fbx', 'fbx'],
+  ['application/zip', 'zip'],
+  ['model/mtl', 'mtl'],
+  ['model/obj', 'obj'],
+  ['model/stl', 'stl'],
+  ['model/vnd.usdz+zip', 'usdz'],
 ])
 /** What a browser may show by itself: nothing that runs a script, so no SVG. */
-const SHOWN = new Set([
-  'audio/flac',
-  'audio/mp4',
-  'audio/mpeg',
-  'audio/ogg',
-  'audio/wav',
-  'image/avif',
-  'image/gif',
-  'image/heic',
-  'image/jpeg',
-  'image/png',
-  'image/webp',
-  'model/gltf-binary',
-  'video/mp4',
-  'video/quicktime',
-  'video/webm',
-  'video/x-matroska',
+const SHOWN = new Map([
+  ['audio/flac', 'flac'],
+  ['audio/mp4', 'm4a'],
+  ['audio/mpeg', 'mp3'],
+  ['audio/ogg', 'ogg'],
+  ['audio/wav', 'wav'],
+  ['image/avif', 'avif'],
+  ['image/gif', 'gif'],
+  ['image/heic', 'heic'],
+  ['image/jpeg', 'jpg'],
+  ['image/png', 'png'],
+  ['image/webp', 'webp'],
+  ['model/gltf-binary', 'glb'],
+  ['video/mp4', 'mp4'],
+  ['video/quicktime', 'mov'],
+  ['video/webm', 'webm'],
+  ['video/x-matroska', 'mkv'],
 ])
 
 /** Without parameters, in lower case. Of two types in one header none. */
@@ -53,4 +53,10 @@ export function servedAs(stored: string): { content_type: string; disposition: '
   const type = bareType(stored)
   if (SHOWN.has(type)) return { content_type: type, disposition: 'inline' }
   return { content_type: NOT_SNIFFED.has(type) ? type : UNKNOWN_TYPE, disposition: 'attachment' }
+}
+
+/** The ending by which players, and people, know a file of a type, without its dot; undefined for an unknown type. */
+export function endingOf(content_type: string): string | undefined {
+  const type = bareType(content_type)
+  return SHOWN.get(type) ?? NOT_SNIFFED.get(type)
 }

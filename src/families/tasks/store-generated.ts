@@ -1,7 +1,7 @@
 /** Stores files that were generated synchronously as the files of a task that has succeeded. */
 import type { Call } from '../../calls/call.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { endingOf } from '../../kit/file-ending.ts'
+import { endingOf } from '../../kit/file-type.ts'
 import type { Outputs } from '../../outputs/outputs.ts'
 import type { Target } from '../../providers/provider.ts'
 import type { JsonObject, Task, TaskOutput } from '../../spec/task.ts'

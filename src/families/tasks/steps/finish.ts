@@ -1,6 +1,6 @@
 /** From a provider's files to the end of the task: where each file is stored, for how long, and how the task ends. */
 import { unixSeconds } from '../../../kit/clock.ts'
-import { endingOf } from '../../../kit/file-ending.ts'
+import { endingOf } from '../../../kit/file-type.ts'
 import type { RemoteOutput } from '../../../providers/provider.ts'
 import { GatewayError } from '../../../spec/error.ts'
 import type { ComingOutput, FailCode, RemoteFile, Task, TaskOutput } from '../../../spec/task.ts'

@@ -1,5 +1,5 @@
 /** Decodes one part of a content. */
-import { endingOf } from '../../../kit/file-ending.ts'
+import { endingOf } from '../../../kit/file-type.ts'
 import type { ContentPart } from '../../../spec/message.ts'
 import { refusedField } from '../../shared/request-error.ts'
 import type { Blob, FileData, Part } from './schema.ts'
