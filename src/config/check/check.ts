@@ -160,8 +160,12 @@ const YAML_TERMS: Record<string, string> = {
   'a boolean': 'true or false',
 }
 
+const ADDRESS = 'text like ^https?://'
+
 const describeExpected = (expected: string): string =>
-  expected.replaceAll(/an array|an object|a boolean/g, (term) => YAML_TERMS[term] ?? term)
+  expected === ADDRESS
+    ? 'an http or https address, such as https://example.com'
+    : expected.replaceAll(/an array|an object|a boolean/g, (term) => YAML_TERMS[term] ?? term)
 
 /** Times are unix seconds; for a date, the message includes its number. */
 function timeHint(expected: string, found: unknown): string {
