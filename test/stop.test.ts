@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { FILM } from './kit/crash-gateway.ts'
 import { startGateway } from './kit/gateway.ts'
+import { hang, startVendor } from './kit/vendor.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
 test('a stop does not wait for clients that wait for a task to change: they get its current state', async () => {
@@ -46,4 +47,18 @@ test('a call that a stop aborts gets its error, and is recorded at the most that
   )
   await gateway.instance.close({ deadline_ms: 0 })
   await silent.stop(true)
+})
+
+test('a stop ends responses in the background with the open requests, and not one after the other', async () => {
+  const vendor = startVendor(hang())
+  await using gateway = await startGateway({
+    providers: { acme: { base_url: vendor.url, key: 'acme-key' } },
+    models: { 'acme/m': {} },
+  })
+  await gateway.call('/v1/responses', { json: { model: 'acme/m', input: 'Hello there', background: true } })
+  const { aborted } = await vendor.request()
+  // The clock stands still: a stop that waited for the settlement of the call would not end.
+  await gateway.instance.drain({ deadline_ms: 0 })
+  await aborted
+  await vendor.stop()
 })

@@ -252,7 +252,9 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     batches.announceStop()
     lateReads.close()
     observation.readers.live.close()
-    await Promise.all([app.close(options), mcp.drain()])
+    // Together, since the calls of all have to be settled.
+    const stopped = [tasks, webhooks, background, batches].map((worker) => worker.stop(options))
+    await Promise.all([app.close(options), mcp.drain(), ...stopped])
     await settle()
     await ledger.flush()
   }
@@ -299,9 +301,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
-      const workers = [tasks, webhooks, background, batches]
-      await Promise.all([...workers.map((worker) => worker.stop({ deadline_ms })), cleaner.stop(), watch.stop()])
-      await mcp.close({ deadline_ms })
+      await Promise.all([cleaner.stop(), watch.stop(), mcp.close({ deadline_ms })])
       load.stop()
       await supply.close()
       await settle()
