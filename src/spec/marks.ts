@@ -21,4 +21,7 @@ export const mark = {
 } as const
 export type Mark = keyof typeof mark
 
-export const hasMark = (schema: object, name: Mark): boolean => Object.hasOwn(schema, symbolOf(name))
+const NAMES = new Map((Object.keys(mark) as Mark[]).map((name) => [symbolOf(name), name]))
+
+export const marksOf = (schema: object): Mark[] =>
+  Object.getOwnPropertySymbols(schema).flatMap((symbol) => NAMES.get(symbol) ?? [])

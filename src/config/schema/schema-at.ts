@@ -1,5 +1,5 @@
 /** Finds the schemas that apply to one place of the configuration, and the places that have a mark. */
-import { hasMark, type Mark, mark } from '../../spec/marks.ts'
+import { type Mark, mark, marksOf } from '../../spec/marks.ts'
 import { isListed } from '../check/path-pattern.ts'
 import { FileConfig } from './schema.ts'
 
@@ -37,27 +37,35 @@ const OUTSIDE: Partial<Record<Mark, string[]>> = {
   restart: ['store_url', 'log_level', 'admin_token'],
 }
 
+/** Of members of any name, or of items: of any depth where their schema says nothing of them. */
+const anyStepOf = (schema: object | undefined): string => (Object.keys(schema ?? {}).length === 0 ? '**' : '*')
+
 /** The patterns of the single settings with each mark: `*` is any one step, and `**` at the end one or more. */
-const PLACES = new Map(
-  (Object.keys(mark) as Mark[]).map((name) => [
-    name,
-    [...(OUTSIDE[name] ?? []), ...markedBelow(FileConfig as Schema, name)],
-  ]),
-)
+const PLACES = collectPlaces()
 
 export const placesMarked = (name: Mark): readonly string[] => PLACES.get(name) ?? []
 export const isMarked = (name: Mark, path: Path): boolean => isListed(placesMarked(name), path)
 
-function markedBelow(schema: Schema, name: Mark, path: string[] = [], isAbove = false): string[] {
-  const isOwn = isAbove || hasMark(schema, name)
-  const below = (inner: Schema, ...step: string[]) => markedBelow(inner, name, [...path, ...step], isOwn)
-  const { anyOf = [], properties = {}, patternProperties = {}, items } = schema
-  const free = [...Object.values(patternProperties), ...(items ? [items] : [])]
-  const all = [
-    ...anyOf.flatMap((one) => below(one)),
-    ...Object.entries(properties).flatMap(([step, one]) => below(one, step)),
-    ...free.flatMap((one) => below(one, Object.keys(one).length === 0 ? '**' : '*')),
-  ]
-  const isLeaf = anyOf.length + Object.keys(properties).length + free.length === 0
-  return isLeaf ? (isOwn ? [path.join('.')] : []) : [...new Set(all)]
+/** One walk for all marks: every start makes it. */
+function collectPlaces(): Map<Mark, readonly string[]> {
+  const places = new Map<Mark, Set<string>>()
+  for (const name of Object.keys(mark) as Mark[]) places.set(name, new Set(OUTSIDE[name]))
+
+  function walk(schema: Schema, path: string, above: readonly Mark[]): void {
+    const marks = [...above, ...marksOf(schema)]
+    const { anyOf = [], properties = {}, patternProperties = {}, items } = schema
+    let isSingle = true
+    const below = (inner: Schema, step?: string) => {
+      isSingle = false
+      walk(inner, step === undefined ? path : path === '' ? step : `${path}.${step}`, marks)
+    }
+    for (const one of anyOf) below(one)
+    for (const step in properties) below(properties[step] as Schema, step)
+    for (const name in patternProperties) below(patternProperties[name] as Schema, anyStepOf(patternProperties[name]))
+    if (items) below(items, anyStepOf(items))
+    if (isSingle) for (const name of marks) places.get(name)?.add(path)
+  }
+
+  walk(FileConfig as Schema, '', [])
+  return new Map([...places].map(([name, found]) => [name, [...found]]))
 }
