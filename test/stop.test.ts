@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { FILM } from './kit/crash-gateway.ts'
 import { startGateway } from './kit/gateway.ts'
-import { hang, startVendor } from './kit/vendor.ts'
+import { chunks, hang, startVendor, stream } from './kit/vendor.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
 test('a stop does not wait for clients that wait for a task to change: they get its current state', async () => {
@@ -60,5 +60,34 @@ test('a stop ends responses in the background with the open requests, and not on
   // The clock stands still: a stop that waited for the settlement of the call would not end.
   await gateway.instance.drain({ deadline_ms: 0 })
   await aborted
+  await vendor.stop()
+})
+
+test('a stop lets a response begin in the background whose events an open request follows', async () => {
+  const arrived = Promise.withResolvers<void>()
+  const vendor = startVendor(stream(chunks('Well ', 'thought.')))
+  await using gateway = await startGateway({
+    providers: { acme: { base_url: vendor.url, key: 'acme-key' } },
+    models: { 'acme/m': {} },
+  })
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await arrived.promise
+      const json = { model: 'acme/m', input: 'Hello there', background: true, stream: true }
+      controller.enqueue(new TextEncoder().encode(JSON.stringify(json)))
+      controller.close()
+    },
+  })
+  const asked = gateway.instance.fetch(
+    new Request('http://gateway/v1/responses', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
+      body,
+    }),
+  )
+  const drained = gateway.instance.drain({ deadline_ms: 25_000 })
+  arrived.resolve()
+  expect(await (await asked).text()).toContain('"type":"response.completed"')
+  await drained
   await vendor.stop()
 })

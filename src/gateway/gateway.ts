@@ -250,11 +250,12 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
   async function drain(options: { deadline_ms: number }): Promise<void> {
     tasks.endWaits()
     batches.announceStop()
-    lateReads.close()
-    observation.readers.live.close()
-    // Together, since the calls of all have to be settled.
-    const stopped = [tasks, webhooks, background, batches].map((worker) => worker.stop(options))
-    await Promise.all([app.close(options), mcp.drain(), ...stopped])
+    for (const reads of [lateReads, observation.readers.live]) reads.close()
+    const end = clock.steady() + options.deadline_ms
+    await Promise.all([app.close(options), mcp.drain()])
+    // Only now, since requests wait for what runs in the background; before the calls of both are settled.
+    const left = { deadline_ms: Math.max(0, end - clock.steady()) }
+    await Promise.all([tasks, webhooks, background, batches].map((worker) => worker.stop(left)))
     await settle()
     await ledger.flush()
   }
@@ -301,8 +302,7 @@ export async function createGateway(parts: GatewayParts): Promise<Gateway> {
     drain,
     async close({ deadline_ms }) {
       await drain({ deadline_ms })
-      await Promise.all([cleaner.stop(), watch.stop(), mcp.close({ deadline_ms })])
-      load.stop()
+      await Promise.all([cleaner.stop(), watch.stop(), load.stop(), mcp.close({ deadline_ms })])
       await supply.close()
       await settle()
       await Promise.all([accounting.close({ deadline_ms }), cache.close(), observation.close({ deadline_ms })])

@@ -350,6 +350,25 @@ describe('a stop', () => {
     clock.advance(2_000)
     await stopped
   })
+
+  test('gives such a job no other deadline when it is called again, and it knows that it stops', async () => {
+    let isStopping = () => false
+    const run = ({ stopping }: { stopping(): boolean }) => {
+      isStopping = stopping
+      return new Promise<never>(() => {})
+    }
+    const { store, loop, clock } = setUp(() => ({ run: (_, context) => run(context) }))
+    store.add('deaf')
+    loop.start()
+    await settled()
+    for (let times = 0; times < 2; times++) {
+      const stopped = loop.stop({ deadline_ms: times * 30_000 })
+      await settled()
+      expect(isStopping()).toBe(true)
+      clock.advance(2_000)
+      await stopped
+    }
+  })
 })
 
 /** Several processes on one store; a crash is a process whose calls to the store never return again. */

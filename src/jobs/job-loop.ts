@@ -298,11 +298,13 @@ export function createJobLoop<Job>(kind: JobKind<Job>, { clock, log }: { clock: 
       for (const { job, control } of running) if (matches(job)) control.abort(reason)
     },
     async stop({ deadline_ms }) {
-      state = 'stopping'
-      timer?.cancel()
-      unwatch()
-      await polling
-      await waitAtMost(deadline_ms)
+      if (state !== 'aborting') {
+        state = 'stopping'
+        timer?.cancel()
+        unwatch()
+        await polling
+        await waitAtMost(deadline_ms)
+      }
       state = 'aborting'
       for (const { control } of running) control.abort(STOPPED)
       await waitAtMost(LAST_WRITE_MILLISECONDS)
