@@ -587,47 +587,50 @@ describe('Vertex AI authenticates', () => {
     expect(vendor.requests[0]?.headers.authorization).toBeUndefined()
   })
 
-  test('with a service account: a signed assertion for a token, which is cached until shortly before it expires', async () => {
-    const pair = await crypto.subtle.generateKey(
-      { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
-      true,
-      ['sign', 'verify'],
-    )
-    const body = Buffer.from(await crypto.subtle.exportKey('pkcs8', pair.privateKey)).toString('base64')
-    const private_key = `-----BEGIN PRIVATE KEY-----\n${body.replace(/(.{64})/g, '$1\n')}\n-----END PRIVATE KEY-----\n`
-    const account = { type: 'service_account', client_email: 'a@p1.example', private_key, private_key_id: 'k1' }
-    const { vendor, video, clock } = await opened(account)
-    vendor.answer(granted('token-1'), pending(), pending(), granted('token-2'), pending())
-    await video.status(VERTEX.operation, SIGNAL)
-    clock.advance(3479_000)
-    await video.status(VERTEX.operation, SIGNAL)
-    clock.advance(1_000)
-    await video.status(VERTEX.operation, SIGNAL)
-    expect(vendor.requests.map(({ path, headers }) => [path.split(':')[1] ?? path, headers.authorization])).toEqual([
-      ['/token', undefined],
-      ['fetchPredictOperation', 'Bearer token-1'],
-      ['fetchPredictOperation', 'Bearer token-1'],
-      ['/token', undefined],
-      ['fetchPredictOperation', 'Bearer token-2'],
-    ])
-    expect(vendor.requests.some(({ headers }) => 'x-goog-api-key' in headers)).toBe(false)
-    const form = new URLSearchParams(vendor.requests[0]?.body)
-    expect(form.get('grant_type')).toBe('urn:ietf:params:oauth:grant-type:jwt-bearer')
-    const [head = '', claims = '', signature = ''] = form.get('assertion')?.split('.') ?? []
-    expect(JSON.parse(Buffer.from(head, 'base64url').toString())).toEqual({ alg: 'RS256', typ: 'JWT', kid: 'k1' })
-    const now = (clock.now() - 3480_000) / 1000
-    expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toEqual({
-      iss: 'a@p1.example',
-      scope: 'https://www.googleapis.com/auth/cloud-platform',
-      aud: `${vendor.origin}/token`,
-      iat: now,
-      exp: now + 3600,
-    })
-    const signed = Buffer.from(`${head}.${claims}`)
-    expect(
-      await crypto.subtle.verify('RSASSA-PKCS1-v1_5', pair.publicKey, Buffer.from(signature, 'base64url'), signed),
-    ).toBe(true)
-  })
+  test.each([1024, 2048])(
+    'with a service account and a key of %d bits: a signed assertion for a token, which is cached until shortly before it expires',
+    async (modulusLength) => {
+      const pair = await crypto.subtle.generateKey(
+        { name: 'RSASSA-PKCS1-v1_5', modulusLength, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
+        true,
+        ['sign', 'verify'],
+      )
+      const body = Buffer.from(await crypto.subtle.exportKey('pkcs8', pair.privateKey)).toString('base64')
+      const private_key = `-----BEGIN PRIVATE KEY-----\n${body.replace(/(.{64})/g, '$1\n')}\n-----END PRIVATE KEY-----\n`
+      const account = { type: 'service_account', client_email: 'a@p1.example', private_key, private_key_id: 'k1' }
+      const { vendor, video, clock } = await opened(account)
+      vendor.answer(granted('token-1'), pending(), pending(), granted('token-2'), pending())
+      await video.status(VERTEX.operation, SIGNAL)
+      clock.advance(3479_000)
+      await video.status(VERTEX.operation, SIGNAL)
+      clock.advance(1_000)
+      await video.status(VERTEX.operation, SIGNAL)
+      expect(vendor.requests.map(({ path, headers }) => [path.split(':')[1] ?? path, headers.authorization])).toEqual([
+        ['/token', undefined],
+        ['fetchPredictOperation', 'Bearer token-1'],
+        ['fetchPredictOperation', 'Bearer token-1'],
+        ['/token', undefined],
+        ['fetchPredictOperation', 'Bearer token-2'],
+      ])
+      expect(vendor.requests.some(({ headers }) => 'x-goog-api-key' in headers)).toBe(false)
+      const form = new URLSearchParams(vendor.requests[0]?.body)
+      expect(form.get('grant_type')).toBe('urn:ietf:params:oauth:grant-type:jwt-bearer')
+      const [head = '', claims = '', signature = ''] = form.get('assertion')?.split('.') ?? []
+      expect(JSON.parse(Buffer.from(head, 'base64url').toString())).toEqual({ alg: 'RS256', typ: 'JWT', kid: 'k1' })
+      const now = (clock.now() - 3480_000) / 1000
+      expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toEqual({
+        iss: 'a@p1.example',
+        scope: 'https://www.googleapis.com/auth/cloud-platform',
+        aud: `${vendor.origin}/token`,
+        iat: now,
+        exp: now + 3600,
+      })
+      const signed = Buffer.from(`${head}.${claims}`)
+      expect(
+        await crypto.subtle.verify('RSASSA-PKCS1-v1_5', pair.publicKey, Buffer.from(signature, 'base64url'), signed),
+      ).toBe(true)
+    },
+  )
 
   test("with a refresh token of a user's login", async () => {
     const { vendor, video } = await opened({
