@@ -4,7 +4,7 @@
 const symbolOf = (name: string) => Symbol.for(`gatehouse.mark.${name}`)
 const named = (name: string): { [symbol: symbol]: true } => ({ [symbolOf(name)]: true })
 
-/** Numbers, booleans and words of a closed list are always shown. Text without a mark is hidden, and takes no variable. */
+/** Numbers, booleans and enumerated values are always shown. Text without a mark is hidden, and may contain no variable. */
 export const mark = {
   /** It may be taken from a file or a variable, and no API shows it. */
   secret: named('secret'),

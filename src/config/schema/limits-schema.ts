@@ -1,4 +1,4 @@
-/** The limits and defaults of chat, embedding, image and speech models, as `gatehouse.yaml` has them. */
+/** Settings of models in `gatehouse.yaml`: limits and defaults for chat, embeddings, images and speech. */
 import Type from 'typebox'
 import { SPEECH_FORMATS } from '../../spec/audio-request.ts'
 import { flag, integer, list, oneOf, optional, section, text } from '../../spec/fields.ts'
