@@ -15,6 +15,17 @@ export const BATCH_STATUSES = [
 export type BatchStatus = (typeof BATCH_STATUSES)[number]
 export const UNFINISHED_BATCHES: readonly BatchStatus[] = ['validating', 'in_progress', 'finalizing', 'cancelling']
 
+/** States separated by commas, or `unfinished` for all that have not ended. `unknown`: the first word that is none. */
+export function readBatchStatuses(text: string): { statuses: BatchStatus[]; unknown?: string } {
+  const statuses: BatchStatus[] = []
+  for (const word of text.split(',').map((part) => part.trim())) {
+    const named = word === 'unfinished' ? UNFINISHED_BATCHES : BATCH_STATUSES.filter((status) => status === word)
+    if (named.length === 0) return { statuses, unknown: word }
+    statuses.push(...named)
+  }
+  return { statuses }
+}
+
 const time = (description: string) => orNull(Type.Integer(), description)
 
 const Metadata = Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 }), {

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import type { Context, Route } from '../../http/context.ts'
 import { type Clock, unixSeconds } from '../../kit/clock.ts'
-import { BATCH_STATUSES, type BatchStatus, UNFINISHED_BATCHES } from '../../spec/batch.ts'
+import { BATCH_STATUSES, type BatchStatus, readBatchStatuses } from '../../spec/batch.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { orNull, parameter, titled } from '../../spec/fields.ts'
 import { type Batch, type BatchStore, waitingOf } from '../../store/batches/batch-store.ts'
@@ -166,11 +166,8 @@ function view(batch: Batch): AdminBatch {
 }
 
 function readStatuses(text: string): BatchStatus[] {
-  return text.split(',').flatMap((name) => {
-    if (name.trim() === 'unfinished') return UNFINISHED_BATCHES
-    const status = BATCH_STATUSES.find((one) => one === name.trim())
-    if (status !== undefined) return [status]
-    const rule = `"status" may contain ${BATCH_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(name.slice(0, 40))}.`
-    throw invalidValue('status', rule)
-  })
+  const { statuses, unknown } = readBatchStatuses(text)
+  if (unknown === undefined) return statuses
+  const rule = `"status" may contain ${BATCH_STATUSES.join(', ')} and unfinished, not ${JSON.stringify(unknown.slice(0, 40))}.`
+  throw invalidValue('status', rule)
 }

@@ -1,7 +1,10 @@
 /** `gatehouse batch`: lists, shows and cancels batches, whether or not a gateway is running. */
 import type { AdminBatch } from '../../admin/routes/batches.ts'
+import { notOneOf } from '../../kit/nearest.ts'
+import { BATCH_STATUSES, readBatchStatuses } from '../../spec/batch.ts'
 import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
 import { pathWith, readLimit } from '../admin-api.ts'
+import { UsageError } from '../arguments.ts'
 import { table } from '../table.ts'
 import { timeOf } from '../terminal.ts'
 
@@ -35,9 +38,12 @@ export const run = commandOf('batch', HELP, {
 })
 
 async function list({ given, api, tokens }: Work) {
-  const which = given.text('token')
+  const [status, which] = [given.text('status'), given.text('token')]
+  const unknown = status === undefined ? undefined : readBatchStatuses(status).unknown
+  if (unknown !== undefined)
+    throw new UsageError('batch list', `--status: ${notOneOf(unknown, [...BATCH_STATUSES, 'unfinished'])}`)
   const path = pathWith('/batches', {
-    status: given.text('status'),
+    status,
     token_id: which === undefined ? undefined : (await tokens.choose(which)).token_id,
   })
   const page = await api.some(path, { limit: readLimit('batch list', given.text('limit')), after: undefined })

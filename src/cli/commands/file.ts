@@ -1,8 +1,10 @@
 /** `gatehouse file`: lists, shows and deletes files of clients, whether or not a gateway is running. */
+import { notOneOf } from '../../kit/nearest.ts'
 import { STORED_PURPOSES } from '../../spec/file.ts'
 import type { FileRow } from '../../store/files/file-row.ts'
 import { commandOf, OPTIONS_HELP, type Work } from '../accounts.ts'
 import { pathWith, readLimit } from '../admin-api.ts'
+import { UsageError } from '../arguments.ts'
 import { timeOf } from '../terminal.ts'
 
 const HELP = `Usage: gatehouse file <list | show | delete> [options]
@@ -34,9 +36,11 @@ export const run = commandOf('file', HELP, {
 })
 
 async function list({ given, api, tokens }: Work) {
-  const which = given.text('token')
+  const [purpose, which] = [given.text('purpose'), given.text('token')]
+  if (purpose !== undefined && !STORED_PURPOSES.some((known) => known === purpose))
+    throw new UsageError('file list', `--purpose: ${notOneOf(purpose, STORED_PURPOSES)}`)
   const path = pathWith('/files', {
-    purpose: given.text('purpose'),
+    purpose,
     token_id: which === undefined ? undefined : (await tokens.choose(which)).token_id,
   })
   const page = await api.some(path, { limit: readLimit('file list', given.text('limit')), after: undefined })
