@@ -114,6 +114,19 @@ describe('a purge', () => {
     })
   }
 
+  it('of a project that does not exist is refused, and purges nothing', async () => {
+    const { gateway } = await start({ cache: {}, top: TOP })
+    const response = await gateway.call('/admin/v1/cache/purge', as_owner({ project_id: 'proj_none' }))
+    const { error } = await response.json()
+    expect([response.status, error.code, error.message]).toEqual([
+      404,
+      'object_not_found',
+      'There is no project "proj_none".',
+    ])
+    const events = await gateway.call('/admin/v1/audit?action=cache.purge', { ...as_owner({}), json: undefined })
+    expect((await events.json()).data).toEqual([])
+  })
+
   it('also concerns a response that is just being made', async () => {
     const gate = Promise.withResolvers<void>()
     const { gateway, acme } = await start({ cache: {}, top: TOP })

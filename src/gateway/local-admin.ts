@@ -77,7 +77,7 @@ export function createLocalAdmin({ store, config, keys, by, clock, log }: Parts)
       ...auditRoutes({ audit }),
       ...requestRoutes({ requests, audit }),
       ...adminBudgetRoutes({ ...parts, budgets, ledger, tokens, projects, budgetSettings }),
-      ...cacheRoutes({ ...parts, cache: { purge, size }, isModel: () => true }),
+      ...cacheRoutes({ ...parts, cache: { purge, size }, projects, isModel: () => true }),
       ...overrideRoutes({ ...parts, overrides, isConfigured: () => true }),
       ...mcpToolRoutes({
         ...parts,

@@ -1,15 +1,17 @@
 /** The admin API's response cache: its size and its purge. */
 import Type from 'typebox'
+import type { Projects } from '../../accounts/projects.ts'
 import type { ResponseCache } from '../../calls/cache/response-cache.ts'
 import { type BodyParts, optionalBodyReader } from '../../http/checked-body.ts'
 import type { Context, Route } from '../../http/context.ts'
 import { invalidValue } from '../../spec/error.ts'
 import { closedObject, orNull, text, titled } from '../../spec/fields.ts'
-import { noSuch, originOf } from './edit.ts'
+import { noSuch, originOf, present } from './edit.ts'
 import { adminRoute } from './route.ts'
 
 type CacheRouteParts = BodyParts & {
   cache: Pick<ResponseCache, 'purge' | 'size'>
+  projects: Pick<Projects, 'find'>
   /** Whether the configuration or a provider has, or had, this model. */
   isModel(id: string): boolean
 }
@@ -39,7 +41,7 @@ const Purge = titled('CachePurge', {
   ),
 })
 
-export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Route[] {
+export function cacheRoutes({ cache, projects, isModel, ...parts }: CacheRouteParts): Route[] {
   const readPurge = optionalBodyReader(PurgeRequest, parts)
 
   async function purge(context: Context): Promise<Response> {
@@ -47,6 +49,7 @@ export function cacheRoutes({ cache, isModel, ...parts }: CacheRouteParts): Rout
     if (model !== undefined && project_id !== undefined)
       throw invalidValue('project_id', 'Give "model" or "project_id", not both.')
     if (model !== undefined && !isModel(model)) throw noSuch('model', model)
+    if (project_id !== undefined) present(await projects.find(project_id), 'project', project_id)
     const { entries = null } = await cache.purge(model ?? project_id, {
       ...originOf(context),
       at_ms: parts.clock.now(),
