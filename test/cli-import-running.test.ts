@@ -165,6 +165,9 @@ describe('gatehouse import litellm URL', () => {
     expect(await refuse(url, {})).toContain('--key <file>, or the variable LITELLM_MASTER_KEY')
     expect(await refuse(url, { LITELLM_MASTER_KEY: 'sk-another' })).toContain('/model/info refuses the key (401)')
     expect(await refuse('http://litellm.example.com')).toContain('without encryption')
+    expect((await directory.import(['litellm', url, '--key', 'none'], {})).code).toContain(
+      '--key: none cannot be read: there is no such file',
+    )
     let redirected = 0
     const elsewhere = serverOf(() => ({ body: redirected++ }))
     const redirecting = serverOf(() => ({ status: 302, body: {}, headers: { location: elsewhere } }))

@@ -66,6 +66,12 @@ describe('gatehouse route explain', () => {
     await expect(explain('--body', 'list.json')).rejects.toThrow('list.json: must be a JSON object')
   })
 
+  test('names the option and the file of a body that does not exist', async () => {
+    await expect(explain('--body', 'none.json')).rejects.toThrow(
+      /^--body: none\.json cannot be read: there is no such file$/,
+    )
+  })
+
   test('reads tools, images and size of the body, and says why a target does not take it', async () => {
     writeFileSync(join(cwd, 'gatehouse.yaml'), CONDITIONS)
     const explainBody = async (body: object, ...more: string[]) => {

@@ -172,8 +172,11 @@ describe('gatehouse ledger reconcile', () => {
       { day: '2026-01-31', model: 'general', count: 'cost', ledger: 1.25, vendor: 1.5 },
       { day: '2026-01-31', model: 'other', count: 'requests', ledger: 0, vendor: 1 },
     ])
+  })
+
+  it('names the option and the file of an export that does not exist', async () => {
     const missing = await gatehouse('ledger', 'reconcile', '--vendor', 'missing.csv')
-    expect(missing.err).toContain('Cannot read')
+    expect(missing.err).toBe('gatehouse: --vendor: missing.csv cannot be read: there is no such file\n')
   })
 
   it('corrects calls whose process ended before them, once, and prints before what it would do', async () => {

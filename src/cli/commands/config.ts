@@ -6,6 +6,7 @@ import type { Setting, SettingChange } from '../../config/edit/effective.ts'
 import { type ConfigSource, createConfigSource, type Proposal } from '../../config/edit/source.ts'
 import { assertProviders } from '../../gateway/check-providers.ts'
 import { knownVendors } from '../../gateway/known-vendors.ts'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { type AdminApi, API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
 import type { Arguments } from '../arguments.ts'
 import { actionsOf } from '../command.ts'
@@ -138,8 +139,7 @@ function textOf({ given, terminal }: Work): string {
   try {
     return readFileSync(name === '-' ? 0 : resolve(terminal.cwd, name), 'utf8')
   } catch (error) {
-    const { code, message } = error as { code?: string; message: string }
-    throw new Error(`${name} cannot be read: ${code === 'ENOENT' ? 'there is no such file' : (code ?? message)}`)
+    throw new Error(`${name} cannot be read: ${whyUnreadable(error)}`)
   }
 }
 

@@ -1,6 +1,7 @@
 /** `gatehouse ledger`: proves that the ledger adds up, and compares it with what a provider charges. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { nanoText } from '../../spec/price.ts'
 import type { LedgerDifference, VendorDay } from '../../store/ledger/ledger-store.ts'
 import { openStore } from '../../store/open-store.ts'
@@ -55,7 +56,7 @@ async function reconcile(given: Arguments, terminal: Terminal): Promise<Outcome>
   const command = 'ledger reconcile'
   const range = readTimeRange(command, given, ALL_DAYS)
   const file = given.text('vendor')
-  const exported = file === undefined ? undefined : readExport(resolve(terminal.cwd, file), range)
+  const exported = file === undefined ? undefined : readExport(file, { cwd: terminal.cwd, range })
   const [provider, is_dry_run] = [given.text('provider'), given.has('dry-run')]
   if (given.has('correct') && (!exported || provider === undefined))
     throw new UsageError(command, '--correct needs --vendor and --provider')
@@ -104,11 +105,11 @@ async function reconcile(given: Arguments, terminal: Terminal): Promise<Outcome>
 
 type Range = { from: number; to: number }
 
-function readExport(path: string, { from, to }: Range): ExportDay[] {
+function readExport(file: string, { cwd, range: { from, to } }: { cwd: string; range: Range }): ExportDay[] {
   try {
-    return readVendorExport(readFileSync(path, 'utf8')).filter(({ day }) => day >= from && day < to)
+    return readVendorExport(readFileSync(resolve(cwd, file), 'utf8')).filter(({ day }) => day >= from && day < to)
   } catch (cause) {
-    throw new Error(`Cannot read ${path}: ${cause instanceof Error ? cause.message : cause}.`)
+    throw new Error(`--vendor: ${file} cannot be read: ${whyUnreadable(cause)}`)
   }
 }
 

@@ -7,6 +7,7 @@ import type { Entries } from '../../config/edit/edit-yaml.ts'
 import { systemClock } from '../../kit/clock.ts'
 import { diagnoseAll, foundText } from '../../kit/diagnose.ts'
 import { createLog } from '../../kit/log.ts'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { createTransport } from '../../providers/upstream/transport.ts'
 import type { UpstreamResponse } from '../../providers/upstream/upstream-request.ts'
 import { type ErrorCode, GatewayError } from '../../spec/error.ts'
@@ -196,9 +197,7 @@ function readLocal(from: string, cwd: string): { text: string; as_of: string } {
     if (size > MAX_BYTES) throw new Error(`it has ${size} bytes; the limit is ${MAX_BYTES}`)
     return { text: readFileSync(path, 'utf8'), as_of: dayOf(mtimeMs) }
   } catch (error) {
-    const code = (error as { code?: string }).code ?? ''
-    const why = { ENOENT: 'there is no such file', EACCES: 'permission denied', EISDIR: 'it is a directory' }[code]
-    throw new Error(`${from} cannot be read: ${why ?? (error as Error).message}`)
+    throw new Error(`${from} cannot be read: ${whyUnreadable(error)}`)
   }
 }
 

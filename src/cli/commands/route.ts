@@ -5,6 +5,7 @@ import type { Explained } from '../../admin/explain-request.ts'
 import { requestedModel } from '../../families/shared/call-options.ts'
 import { isRecord, type JsonRecord } from '../../kit/json.ts'
 import { meantHint } from '../../kit/nearest.ts'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { ENDPOINT_FAMILIES, type EndpointFamily } from '../../spec/endpoint-family.ts'
 import { API_FLAGS, API_OPTIONS_HELP, connectedApi } from '../admin-api.ts'
 import { type Arguments, STORE_FLAGS, UsageError } from '../arguments.ts'
@@ -81,9 +82,9 @@ async function readBody(file: string | undefined, cwd: string): Promise<JsonReco
   try {
     body = JSON.parse(await readFile(resolve(cwd, file), 'utf8'))
   } catch (error) {
-    throw new Error(`${file}: ${(error as Error).message}`)
+    throw new Error(`--body: ${file} cannot be read: ${whyUnreadable(error)}`)
   }
-  if (!isRecord(body)) throw new Error(`${file}: must be a JSON object`)
+  if (!isRecord(body)) throw new Error(`--body: ${file}: must be a JSON object`)
   return body
 }
 

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { asRecord, isRecord } from '../../kit/json.ts'
 import { readAll } from '../../kit/read-all.ts'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { checkedAddress } from '../admin-api.ts'
 import type { Arguments } from '../arguments.ts'
 import type { Terminal } from '../terminal.ts'
@@ -74,8 +75,8 @@ function keyOf({ variable }: Reader, given: Arguments, { cwd, environment }: Ter
 function readKey(path: string, name: string): string {
   try {
     return readFileSync(path, 'utf8')
-  } catch {
-    throw new Error(`--key: ${name} cannot be read`)
+  } catch (error) {
+    throw new Error(`--key: ${name} cannot be read: ${whyUnreadable(error)}`)
   }
 }
 

@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } fro
 import { join, resolve } from 'node:path'
 import { parseYamlPlainly } from '../../config/load/read-yaml.ts'
 import { isRecord, isTooDeep } from '../../kit/json.ts'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { readCsv } from '../csv.ts'
 import { type Row, readSqlDump, type Tables } from './sql-dump.ts'
 
@@ -51,9 +52,7 @@ function statOf(path: string): { size: number } {
   try {
     return statSync(path)
   } catch (error) {
-    const code = (error as { code?: string }).code ?? ''
-    const why = { ENOENT: 'there is no such file', EACCES: 'permission denied' }[code]
-    throw new Error(why ?? (error as Error).message)
+    throw new Error(whyUnreadable(error))
   }
 }
 

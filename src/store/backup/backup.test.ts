@@ -279,6 +279,16 @@ describe('a damaged backup', () => {
     }
   })
 
+  test('a backup that does not exist, or is a directory, is named with the reason', async () => {
+    const none = join(directory, 'none.backup')
+    const restored = (path: string) =>
+      restoreBackup({ path, url: `sqlite:${join(directory, 'new/gatehouse.db')}`, outputs: undefined })
+    for (const read of [checkBackup, restored]) {
+      await expect(read(none)).rejects.toThrow(`The backup ${none} cannot be read: there is no such file.`)
+      await expect(read(directory)).rejects.toThrow(`The backup ${directory} cannot be read: it is a directory.`)
+    }
+  })
+
   test('a backup that names what is no table of a store is refused, though its checksums are right', async () => {
     const url = `sqlite:${join(directory, 'gatehouse.db')}`
     await open(url)

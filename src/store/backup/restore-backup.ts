@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { readTar, type TarEntry } from '../../kit/tar.ts'
+import { whyUnreadable } from '../../kit/why-unreadable.ts'
 import { markRestored } from '../batches/batches.ts'
 import { MIGRATIONS } from '../migrate.ts'
 import { schemaNumber } from '../schema-state.ts'
@@ -39,9 +40,7 @@ export async function restoreBackup({
   now_ms = Date.now(),
   is_stopped,
 }: RestoreParts): Promise<Manifest> {
-  const file = await open(path, 'r').catch((cause: Error) => {
-    throw new StoreError(`The backup ${path} cannot be read: ${cause.message}.`, cause)
-  })
+  const file = await openBackup(path)
   try {
     const manifest = await verifyArchive(file, path)
     assertKnown(manifest, path)
@@ -71,12 +70,23 @@ export async function restoreBackup({
 
 /** Reads the whole backup. Throws StoreError where it is damaged. */
 export async function checkBackup(path: string): Promise<Manifest> {
-  const file = await open(path, 'r')
+  const file = await openBackup(path)
   try {
     return await verifyArchive(file, path)
   } finally {
     await file.close()
   }
+}
+
+async function openBackup(path: string): Promise<FileHandle> {
+  const unreadable = (why: string, cause?: unknown) =>
+    new StoreError(`The backup ${path} cannot be read: ${why}.`, cause)
+  const file = await open(path, 'r').catch((cause: unknown) => {
+    throw unreadable(whyUnreadable(cause), cause)
+  })
+  if (!(await file.stat()).isDirectory()) return file
+  await file.close()
+  throw unreadable('it is a directory')
 }
 
 function assertKnown({ migration, schema, version }: Manifest, path: string): void {
