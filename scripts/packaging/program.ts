@@ -17,6 +17,7 @@ export const ROOT = join(import.meta.dir, '../..')
 export const WORKERS = [
   'src/gateway/proposed-config-worker.ts',
   'src/kit/tokenizer-worker.ts',
+  'src/store/engines/checkpoints-worker.ts',
   'packages/sandbox/src/embed-worker.ts',
 ]
 /** Processes that scripts/packaging/executable.ts starts by a command. */

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { sql } from 'kysely'
 import type { Engine } from './engine.ts'
 import { openSqlite } from './engines/sqlite.ts'
-import { createSharedCommit } from './shared-commit.ts'
+import { COMMITS_PER_CHECKPOINT, createSharedCommit } from './shared-commit.ts'
 import type { Write } from './tables.ts'
 
 const engines: Engine[] = []
@@ -96,15 +96,21 @@ describe('the way to the disk', () => {
   /** Syncs that end when the test says so. */
   function slowDisk(engine: Engine) {
     const syncs: PromiseWithResolvers<void>[] = []
-    const { write, settled } = createSharedCommit(engine.db, () => {
-      const sync = Promise.withResolvers<void>()
-      syncs.push(sync)
-      return sync.promise
+    let checkpoints = 0
+    const { write, settled } = createSharedCommit(engine.db, {
+      async checkpoint() {
+        checkpoints++
+      },
+      sync() {
+        const sync = Promise.withResolvers<void>()
+        syncs.push(sync)
+        return sync.promise
+      },
     })
     const turns = async () => {
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
     }
-    return { write, settled, syncs, turns }
+    return { write, settled, syncs, turns, checkpoints: () => checkpoints }
   }
 
   test('is awaited by a write that is to be durable, and not by one that is not', async () => {
@@ -121,6 +127,16 @@ describe('the way to the disk', () => {
     expect([ended, syncs.length]).toEqual([['row of a log', 'durable'], 1])
     await write((rows) => add(rows, 'another row'), { is_synced: false })
     expect(syncs).toHaveLength(1)
+  })
+
+  test('is a checkpoint, too, after the thirty-second commit, and not before', async () => {
+    const { write, checkpoints } = slowDisk(await open())
+    const commit = () => write(async () => {}, { is_synced: false })
+    for (let commits = 1; commits < COMMITS_PER_CHECKPOINT; commits++) await commit()
+    expect(checkpoints()).toBe(0)
+    await commit()
+    await commit()
+    expect(checkpoints()).toBe(1)
   })
 
   test('is shared by the writes that arrive meanwhile, which it keeps together', async () => {

@@ -120,7 +120,7 @@ describe('a database in a file', () => {
     }
   }
 
-  test('waits for the disk within SQLite only at checkpoints: commits go there beside the event loop', async () => {
+  test('lets no commit wait for the disk within SQLite: they go there beside the event loop', async () => {
     expect(await writeTo(await openSqlite(path), 'a')).toEqual([{ synchronous: 1 }])
   })
 

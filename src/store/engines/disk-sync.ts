@@ -2,7 +2,7 @@
 import { close, closeSync, fdatasync, open, openSync, readSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 
-export type DiskSync = {
+type DiskSync = {
   /** Resolves once all that was written to the file before the call is on the disk. Rejects where the disk refuses it. */
   sync(): Promise<void>
   close(): Promise<void>

@@ -9,7 +9,8 @@ import { buildIndexes, type MigrateOptions, migrate } from '../migrate.ts'
 import { createSharedCommit } from '../shared-commit.ts'
 import { RESTORE, StoreError } from '../store.ts'
 import type { Tables } from '../tables.ts'
-import { createDiskSync, type DiskSync, type SyncFile } from './disk-sync.ts'
+import { createCheckpoints } from './checkpoints.ts'
+import { createDiskSync, type SyncFile } from './disk-sync.ts'
 import { isBeingCreated, lockCreation } from './sqlite-create.ts'
 import { isBusy, sqliteDialect } from './sqlite-dialect.ts'
 
@@ -25,6 +26,8 @@ const OPENING_BUSY_MILLISECONDS = 10_000
 const RUNNING_BUSY_MILLISECONDS = 20
 const RETRY_MILLISECONDS = 5
 const CACHE_KIBIBYTES = 16_000
+/** Of 4 KiB. A log that grows to this size, since checkpoints beside the event loop fail or fall behind, is copied by the commit. */
+const MAX_LOG_PAGES = 8_000
 
 /**
  * Opens the file, creating it (0600) and its directory (0700) where missing, and brings it up to date. `files`: for tests,
@@ -55,8 +58,8 @@ export async function openSqlite(path: string, files?: SyncFile, options?: Migra
     throw isDamaged(reasonOf(cause)) ? unusable(path, reasonOf(cause)) : cause
   }
   const holdWriteLock = (work: () => void) => db.transaction().execute(async () => work())
-  const disk = syncBeside(file, path, { holdWriteLock, files })
-  const commit = createSharedCommit(db, disk?.sync)
+  const beside = diskBeside(file, path, { holdWriteLock, files })
+  const commit = createSharedCommit(db, beside)
   return {
     name: 'sqlite',
     db,
@@ -70,22 +73,26 @@ export async function openSqlite(path: string, files?: SyncFile, options?: Migra
     releaseMemory: () => file.run('PRAGMA shrink_memory'),
     async close() {
       await commit.settled()
+      await beside?.checkpoints.close()
       await db.destroy()
-      await disk?.close()
+      await beside?.disk.close()
     },
   }
 }
 
 /**
- * From now on commits go to the disk beside the event loop, which SQLite would block for milliseconds. Undefined: in memory, or
- * on a file system that allows no write-ahead log, where SQLite goes on to sync each commit itself.
+ * From now on commits and checkpoints go to the disk beside the event loop, which SQLite would block for milliseconds.
+ * Undefined: in memory, or on a file system that allows no write-ahead log, where SQLite goes on to sync each commit itself.
  */
-function syncBeside(file: SqliteFile, path: string, parts: Parameters<typeof createDiskSync>[1]): DiskSync | undefined {
+function diskBeside(file: SqliteFile, path: string, parts: Parameters<typeof createDiskSync>[1]) {
   const mode = file.query<{ journal_mode: string }, []>('PRAGMA journal_mode').get()?.journal_mode
   if (mode !== 'wal') return undefined
   file.run('PRAGMA synchronous = NORMAL')
+  file.run(`PRAGMA wal_autocheckpoint = ${MAX_LOG_PAGES}`)
   // SQLite follows symbolic links: the log is beside the file, not beside the link.
-  return createDiskSync(`${realpathSync(path)}-wal`, parts)
+  const disk = createDiskSync(`${realpathSync(path)}-wal`, parts)
+  const checkpoints = createCheckpoints(path)
+  return { disk, checkpoints, sync: disk.sync, checkpoint: checkpoints.make }
 }
 
 function openFile(path: string, mayMigrate: boolean): SqliteFile {
