@@ -93,24 +93,20 @@ test('a store that is being closed finishes its pending writes', async () => {
 })
 
 describe('the way to the disk', () => {
-  /** Syncs that end when the test says so. */
+  /** Syncs and checkpoints that end when the test says so. */
   function slowDisk(engine: Engine) {
     const syncs: PromiseWithResolvers<void>[] = []
-    let checkpoints = 0
-    const { write, settled } = createSharedCommit(engine.db, {
-      async checkpoint() {
-        checkpoints++
-      },
-      sync() {
-        const sync = Promise.withResolvers<void>()
-        syncs.push(sync)
-        return sync.promise
-      },
-    })
+    const checkpoints: PromiseWithResolvers<void>[] = []
+    const waitIn = (list: PromiseWithResolvers<void>[]) => () => {
+      const wait = Promise.withResolvers<void>()
+      list.push(wait)
+      return wait.promise
+    }
+    const { write, settled } = createSharedCommit(engine.db, { sync: waitIn(syncs), checkpoint: waitIn(checkpoints) })
     const turns = async () => {
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
     }
-    return { write, settled, syncs, turns, checkpoints: () => checkpoints }
+    return { write, settled, syncs, turns, checkpoints }
   }
 
   test('is awaited by a write that is to be durable, and not by one that is not', async () => {
@@ -129,14 +125,20 @@ describe('the way to the disk', () => {
     expect(syncs).toHaveLength(1)
   })
 
-  test('is a checkpoint, too, after the thirty-second commit, and not before', async () => {
-    const { write, checkpoints } = slowDisk(await open())
-    const commit = () => write(async () => {}, { is_synced: false })
-    for (let commits = 1; commits < COMMITS_PER_CHECKPOINT; commits++) await commit()
-    expect(checkpoints()).toBe(0)
-    await commit()
-    await commit()
-    expect(checkpoints()).toBe(1)
+  test('is a checkpoint, too, after the sixty-fourth commit and not before, and the next commit waits for it', async () => {
+    const engine = await open()
+    const { write, checkpoints, turns } = slowDisk(engine)
+    const commit = (name: string) => write((rows) => add(rows, name), { is_synced: false })
+    for (let commits = 1; commits < COMMITS_PER_CHECKPOINT; commits++) await commit(`${commits}`)
+    await turns()
+    expect(checkpoints).toHaveLength(0)
+    await commit('last')
+    const next = commit('next')
+    await turns()
+    expect([checkpoints.length, (await names(engine)).includes('next')]).toEqual([1, false])
+    checkpoints[0]?.resolve()
+    await next
+    expect([checkpoints.length, (await names(engine)).includes('next')]).toEqual([1, true])
   })
 
   test('is shared by the writes that arrive meanwhile, which it keeps together', async () => {

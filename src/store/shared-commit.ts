@@ -21,10 +21,13 @@ type SharedCommit = {
   settled(): Promise<void>
 }
 
-/** Some 400 pages at a call a second, 1,500 at a thousand. */
-export const COMMITS_PER_CHECKPOINT = 32
+/** Some 800 pages of SQLite's log at a call a second, 2,500 at a thousand. */
+export const COMMITS_PER_CHECKPOINT = 64
 
-/** `sync`: resolves once what was committed is on the disk. `checkpoint`: never rejects. */
+/**
+ * `sync`: resolves once what was committed is on the disk. `checkpoint`: never rejects; no commit runs beside it, so that it
+ * copies all of the log, which SQLite then begins anew.
+ */
 type Disk = { sync(): Promise<void>; checkpoint(): Promise<void> }
 
 /** For an engine with one connection. */
@@ -38,7 +41,7 @@ export function createSharedCommit(db: Database, disk?: Disk): SharedCommit {
       await nextTurn() // so that the requests that arrived with this one share the commit
       const jobs = waiting.splice(0, MAX_PER_COMMIT)
       await commit(db, jobs, disk)
-      if (++commits % COMMITS_PER_CHECKPOINT === 0) void disk?.checkpoint()
+      if (++commits % COMMITS_PER_CHECKPOINT === 0) await disk?.checkpoint()
     }
     running = undefined
   }

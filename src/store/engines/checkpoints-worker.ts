@@ -2,19 +2,10 @@
 import { Database } from 'bun:sqlite'
 import { answerQuestions } from '../../kit/idle-worker.ts'
 
-/** Commits go on meanwhile, and their pages are left; only without any does SQLite begin its log anew. */
-const MAX_PASSES = 3
-
-/** Frames of the log, and how many of them are in the database. */
-type Progress = { log: number; checkpointed: number }
-
 answerQuestions((path: string): null => {
   const file = new Database(path, { readwrite: true, create: false })
   try {
-    for (let pass = 0; pass < MAX_PASSES; pass++) {
-      const progress = file.query<Progress, []>('PRAGMA wal_checkpoint(PASSIVE)').get()
-      if (!progress || progress.checkpointed >= progress.log) break
-    }
+    file.run('PRAGMA wal_checkpoint(PASSIVE)')
   } finally {
     file.close()
   }

@@ -1,10 +1,11 @@
-/** Checkpoints on a real file: that commits go on beside them, and what happens where one fails. */
+/** Checkpoints on a real file: what goes on beside them, what happens where one fails, and that the log does not grow. */
 import { Database } from 'bun:sqlite'
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
+import type { Engine } from '../engine.ts'
 import { COMMITS_PER_CHECKPOINT } from '../shared-commit.ts'
 import { createCheckpoints } from './checkpoints.ts'
 import { openSqlite } from './sqlite.ts'
@@ -25,36 +26,23 @@ function createLogged(name: string) {
 }
 
 describe('checkpoints beside the event loop', () => {
-  test('copy the pages of the log into the database, and begin no more once they are closed', async () => {
+  test('copy the pages of the log into the database, beside what else the thread of the caller does', async () => {
     const { path, file, fill, size } = createLogged('copy.db')
     const before = size()
     const checkpoints = createCheckpoints(path)
-    void checkpoints.make()
-    await checkpoints.close()
-    const after = size()
-    expect(after).toBeGreaterThan(before + 100_000)
-    fill()
-    await checkpoints.make()
-    expect(size()).toBe(after)
-    file.close()
-  })
-
-  test('let commits go on meanwhile, and lose none', async () => {
-    const { path, file, fill } = createLogged('beside.db')
-    const checkpoints = createCheckpoints(path)
-    let rows = 1
     let isRunning = true
     const made = checkpoints.make().then(() => {
       isRunning = false
     })
-    while (isRunning) {
+    let rows = 1
+    for (; isRunning; rows++) {
       fill()
-      rows++
       await new Promise(setImmediate)
     }
     await made
-    await checkpoints.close()
+    checkpoints.close()
     expect(rows).toBeGreaterThan(1)
+    expect(size()).toBeGreaterThan(before + 100_000)
     expect(file.query('select count(*) as rows from filled').get()).toEqual({ rows })
     expect(file.query('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
     file.close()
@@ -66,32 +54,62 @@ describe('checkpoints beside the event loop', () => {
     const link = join(directory, 'link.db')
     const checkpoints = createCheckpoints(link)
     await checkpoints.make()
+    expect(size()).toBe(before)
     symlinkSync(path, link)
     await checkpoints.make()
     expect(size()).toBeGreaterThan(before + 100_000)
-    await checkpoints.close()
+    checkpoints.close()
     file.close()
   })
+})
 
-  test('are counted from the commits of an engine, whose log is bounded without them', async () => {
+describe('an engine', () => {
+  /** Ends after the next checkpoint: what is written then is in the log alone. */
+  async function commitRound(engine: Engine, round: number): Promise<void> {
+    const value = 'a'.repeat(20_000)
+    for (let commits = 0; commits < COMMITS_PER_CHECKPOINT; commits++) {
+      const row = { name: `${round} ${commits}`, value }
+      await engine.write((write) => write.insertInto('secrets').values(row).execute())
+    }
+    await engine.write(async () => {})
+  }
+
+  test('copies its log beside the event loop, and begins it anew; without that, a commit that fills 8,000 pages does', async () => {
     const path = join(directory, 'engine.db')
     const engine = await openSqlite(path)
     const migrated = statSync(path).size
     expect((await sql`pragma wal_autocheckpoint`.execute(engine.db)).rows).toEqual([{ wal_autocheckpoint: 8_000 }])
-    const value = 'a'.repeat(50_000)
-    for (let commits = 0; commits < COMMITS_PER_CHECKPOINT; commits++) {
-      await engine.write((write) =>
-        write
-          .insertInto('secrets')
-          .values({ name: `${commits}`, value })
-          .execute(),
-      )
-    }
-    // Another connection remains open, so that the end of the engine copies nothing.
-    const other = new Database(path, { readonly: true })
-    other.query('select count(*) from secrets').get()
+    await commitRound(engine, 1)
+    expect(statSync(path).size).toBeGreaterThan(migrated + COMMITS_PER_CHECKPOINT * 20_000)
+    const log = statSync(`${path}-wal`).size
+    for (const round of [2, 3, 4]) await commitRound(engine, round)
+    expect(statSync(`${path}-wal`).size).toBeLessThan(1.5 * log)
     await engine.close()
-    expect(statSync(path).size).toBeGreaterThan(migrated + COMMITS_PER_CHECKPOINT * 40_000)
-    other.close()
+  })
+
+  test('copies nothing of a log that the disk did not take, until it has', async () => {
+    const path = join(directory, 'gap.db')
+    let isBroken = true
+    const engine = await openSqlite(path, {
+      open: async () => 0,
+      async sync() {
+        if (isBroken) throw new Error('EIO')
+      },
+      rewrite: () => {},
+      close: async () => {},
+    })
+    const migrated = statSync(path).size
+    const value = 'a'.repeat(20_000)
+    for (let commits = 0; commits < COMMITS_PER_CHECKPOINT; commits++) {
+      const row = { name: `${commits}`, value }
+      const written = engine.write((write) => write.insertInto('secrets').values(row).execute())
+      await expect(written).rejects.toThrow('The disk did not take a commit.')
+    }
+    await engine.write(async () => {}, { is_synced: false })
+    expect(statSync(path).size).toBe(migrated)
+    isBroken = false
+    await commitRound(engine, 1)
+    expect(statSync(path).size).toBeGreaterThan(migrated + COMMITS_PER_CHECKPOINT * 20_000)
+    await engine.close()
   })
 })

@@ -5,6 +5,8 @@ import { promisify } from 'node:util'
 type DiskSync = {
   /** Resolves once all that was written to the file before the call is on the disk. Rejects where the disk refuses it. */
   sync(): Promise<void>
+  /** Whether something that was written before may be missing on the disk, although a later sync succeeds. */
+  mayHaveGap(): boolean
   close(): Promise<void>
 }
 
@@ -68,6 +70,7 @@ export function createDiskSync(path: string, { holdWriteLock, files = system }: 
         throw Object.assign(new Error('The disk did not take a commit.', { cause }), { code: 'SQLITE_IOERR_FSYNC' })
       }
     },
+    mayHaveGap: () => may_have_gap,
     async close() {
       if (file) await files.close(await file)
     },

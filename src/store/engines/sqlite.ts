@@ -26,7 +26,7 @@ const OPENING_BUSY_MILLISECONDS = 10_000
 const RUNNING_BUSY_MILLISECONDS = 20
 const RETRY_MILLISECONDS = 5
 const CACHE_KIBIBYTES = 16_000
-/** Of 4 KiB. A log that grows to this size, since checkpoints beside the event loop fail or fall behind, is copied by the commit. */
+/** Of 4 KiB. A log that grows to this size, since checkpoints beside the event loop fail, is copied by the commit that fills it. */
 const MAX_LOG_PAGES = 8_000
 
 /**
@@ -73,9 +73,8 @@ export async function openSqlite(path: string, files?: SyncFile, options?: Migra
     releaseMemory: () => file.run('PRAGMA shrink_memory'),
     async close() {
       await commit.settled()
-      await beside?.checkpoints.close()
       await db.destroy()
-      await beside?.disk.close()
+      await beside?.close()
     },
   }
 }
@@ -90,9 +89,18 @@ function diskBeside(file: SqliteFile, path: string, parts: Parameters<typeof cre
   file.run('PRAGMA synchronous = NORMAL')
   file.run(`PRAGMA wal_autocheckpoint = ${MAX_LOG_PAGES}`)
   // SQLite follows symbolic links: the log is beside the file, not beside the link.
-  const disk = createDiskSync(`${realpathSync(path)}-wal`, parts)
-  const checkpoints = createCheckpoints(path)
-  return { disk, checkpoints, sync: disk.sync, checkpoint: checkpoints.make }
+  const real = realpathSync(path)
+  const disk = createDiskSync(`${real}-wal`, parts)
+  const checkpoints = createCheckpoints(real)
+  return {
+    sync: disk.sync,
+    /** None of a log that may have a gap: the database would get pages of which a power failure leaves only some. */
+    checkpoint: async () => (disk.mayHaveGap() ? undefined : checkpoints.make()),
+    async close() {
+      checkpoints.close()
+      await disk.close()
+    },
+  }
 }
 
 function openFile(path: string, mayMigrate: boolean): SqliteFile {
