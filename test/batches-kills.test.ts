@@ -13,6 +13,7 @@ import { BATCH_CRASH_POINTS, type BatchCrashPoint } from '../src/families/tasks/
 import type { BatchPlan } from './kit/batch-gateway.ts'
 import { startBatchVendor } from './kit/batch-vendor.ts'
 import { linesIn, type ResultLine } from './kit/batches.ts'
+import { compiled } from './kit/compiled.ts'
 import { firstLine, TOKEN } from './kit/gateway-process.ts'
 import { randomFrom } from './kit/kill-run.ts'
 import { startPostgres } from './kit/postgres.ts'
@@ -59,26 +60,8 @@ function startVendor(answer_bytes: number) {
   return { calls, created: () => 0, url: `http://127.0.0.1:${server.port}/v1`, stop: () => server.stop(true) }
 }
 
-const SCRIPT = join(import.meta.dir, 'kit/batch-gateway.ts')
-const MANY_KILLS = 50
-const PROGRAM = KILLS < MANY_KILLS ? [process.execPath, SCRIPT] : [await buildExecutable()]
-
-/** It loads its modules in a tenth of the time: 1,000 kills take some minutes. */
-async function buildExecutable(): Promise<string> {
-  const outfile = join(directory, 'gateway')
-  await Bun.build({
-    entrypoints: [SCRIPT],
-    target: 'bun',
-    format: 'esm',
-    bytecode: true,
-    splitting: true,
-    minify: { whitespace: true, syntax: true, identifiers: false },
-    compile: { outfile, autoloadDotenv: false, autoloadBunfig: false },
-  })
-  return outfile
-}
-
-const spawn = () => Bun.spawn(PROGRAM, { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+const PROGRAM = await compiled('batch-gateway')
+const spawn = () => Bun.spawn([PROGRAM], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
 /** Loads its modules while the one before it runs. */
 let next = spawn()
 let started = 0

@@ -8,10 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CRASH_POINTS, type CrashPoint } from '../src/families/tasks/crash-points.ts'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
+import { compiled } from './kit/compiled.ts'
 import { type CrashPlan, SOLID } from './kit/crash-gateway.ts'
 import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { type MeshyOrder, startMeshyVendor } from './kit/meshy-vendor.ts'
 
+const PROGRAM = await compiled('crash-gateway')
 /** Each point twice: for the first order, and for a later one. */
 const KILLS = Math.max(50, Number(process.env.GATEHOUSE_KILLS ?? 0) / 4)
 const SPEED = 30
@@ -92,7 +94,7 @@ test(
     try {
       for (let kill = 0; kill < KILLS; kill++) {
         const point = points[kill % points.length] as CrashPoint
-        const gateway = new GatewayProcess({
+        const gateway = new GatewayProcess(PROGRAM, {
           ...base,
           kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) },
         })
@@ -105,7 +107,7 @@ test(
         await clients().catch(() => {})
         if ((await gateway.exited()) === 'at the point') died.add(point)
       }
-      const gateway = new GatewayProcess(base)
+      const gateway = new GatewayProcess(PROGRAM, base)
       await submitAll(gateway, submissions)
       const ended = new Map<string, TaskData>()
       for (const { task_id = '' } of submissions) ended.set(task_id, await waitForEnd(gateway, task_id, PATH))

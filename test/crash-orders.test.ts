@@ -12,10 +12,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CrashPoint } from '../src/families/tasks/crash-points.ts'
 import type { TaskData } from '../src/spec/task.ts'
+import { compiled } from './kit/compiled.ts'
 import { type CrashPlan, FILM, fastClock } from './kit/crash-gateway.ts'
 import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
+const PROGRAM = await compiled('crash-gateway')
 const RANDOM_KILLS = Number(process.env.GATEHOUSE_KILLS ?? 0)
 const SPEED = 30
 const POINTS: CrashPoint[] = [
@@ -83,7 +85,7 @@ async function run({ name, is_idempotent, list }: Chain, vendor: VideoVendor, ep
   for (let kill = 0; kill < KILLS; kill++) {
     const point = POINTS[kill % POINTS.length] as CrashPoint
     const nth = 1 + (Math.floor(kill / POINTS.length) % 3)
-    const gateway = new GatewayProcess(RANDOM_KILLS ? base : { ...base, kill: { point, nth } })
+    const gateway = new GatewayProcess(PROGRAM, RANDOM_KILLS ? base : { ...base, kill: { point, nth } })
     const given = promptsOf(kill).map((prompt, index) => ({ key: `${name}-${kill}-${index}`, prompt }))
     submissions.push(...given)
     const submitting = submitAll(gateway, submissions.slice(-2 * given.length))
@@ -96,7 +98,7 @@ async function run({ name, is_idempotent, list }: Chain, vendor: VideoVendor, ep
     await submitting.all
     if (!RANDOM_KILLS) expect([point, end]).toEqual([point, 'at the point'])
   }
-  const gateway = new GatewayProcess(base)
+  const gateway = new GatewayProcess(PROGRAM, base)
   await submitAll(gateway, submissions).all
   const ended: { submission: Submission; data: TaskData }[] = []
   for (const submission of submissions) {

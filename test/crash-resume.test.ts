@@ -8,11 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CrashPoint } from '../src/families/tasks/crash-points.ts'
 import type { TaskAnswer } from '../src/spec/task.ts'
+import { compiled } from './kit/compiled.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
 import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
+const PROGRAM = await compiled('crash-gateway')
 const COMMAND = join(import.meta.dir, '../bin/gatehouse')
 const SPEED = 30
 const ORDERS = 6
@@ -89,7 +91,7 @@ describe.each([
     const env: Record<string, string> =
       name === 'sqlite' ? { GATEHOUSE_DATA_DIR: data_dir } : { GATEHOUSE_DATABASE_URL: store_url }
     try {
-      const first = new GatewayProcess(plan)
+      const first = new GatewayProcess(PROGRAM, plan)
       const ids: string[] = []
       for (let order = 0; order < ORDERS; order++) ids.push(await submit(first, `order-${order}`))
       // Another suite covers kills before the order is accepted.
@@ -98,10 +100,10 @@ describe.each([
       for (const point of WHILE_GONE) {
         expect([
           point,
-          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).exited(PATIENCE_MILLISECONDS),
+          await new GatewayProcess(PROGRAM, { ...plan, kill: { point, nth: 1 } }).exited(PATIENCE_MILLISECONDS),
         ]).toEqual([point, 'at the point'])
       }
-      const gateway = new GatewayProcess(plan)
+      const gateway = new GatewayProcess(PROGRAM, plan)
       for (const id of ids) {
         expect(await waitForEnd(gateway, id)).toMatchObject({ status: 'FAILURE', fail_code: 'output_expired' })
       }
@@ -113,10 +115,10 @@ describe.each([
       for (const point of WHEN_BACK) {
         expect([
           point,
-          await new GatewayProcess({ ...plan, kill: { point, nth: 1 } }).exited(PATIENCE_MILLISECONDS),
+          await new GatewayProcess(PROGRAM, { ...plan, kill: { point, nth: 1 } }).exited(PATIENCE_MILLISECONDS),
         ]).toEqual([point, 'at the point'])
       }
-      const last = new GatewayProcess(plan)
+      const last = new GatewayProcess(PROGRAM, plan)
       for (const id of ids) expect(await waitForEnd(last, id)).toMatchObject({ status: 'SUCCESS', fail_code: '' })
       await kill(last)
       expect(vendor.orders).toHaveLength(ORDERS)

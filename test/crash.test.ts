@@ -9,11 +9,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CRASH_POINTS, type CrashPoint } from '../src/families/tasks/crash-points.ts'
 import type { TaskAnswer, TaskData } from '../src/spec/task.ts'
+import { compiled } from './kit/compiled.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
 import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor, type VideoVendor } from './kit/video-vendor.ts'
 
+const PROGRAM = await compiled('crash-gateway')
 /** With the 50 of crash-3d.test.ts: 300. */
 const KILLS = Number(process.env.GATEHOUSE_KILLS ?? 250)
 /** Leases of 90 s expire after 3 s, and a task is polled every 130 ms. */
@@ -96,7 +98,10 @@ async function run(chain: Chain, vendor: VideoVendor) {
   const died = new Set<CrashPoint>()
   for (let kill = 0; kill < chain.kills; kill++) {
     const point = points[kill % points.length] as CrashPoint
-    const gateway = new GatewayProcess({ ...base, kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) } })
+    const gateway = new GatewayProcess(PROGRAM, {
+      ...base,
+      kill: { point, nth: 1 + (Math.floor(kill / points.length) % 3) },
+    })
     for (const kind of KINDS) {
       submissions.push({ key: `${chain.name}-${kill}-${kind}`, prompt: `${kind} ${kill}` })
     }
@@ -104,7 +109,7 @@ async function run(chain: Chain, vendor: VideoVendor) {
     await cancelWhereWanted(gateway, submissions.slice(-KINDS.length))
     if ((await gateway.exited()) === 'at the point') died.add(point)
   }
-  const gateway = new GatewayProcess(base)
+  const gateway = new GatewayProcess(PROGRAM, base)
   await submitAll(gateway, submissions)
   const ended = new Map<string, TaskData>()
   for (const { task_id = '' } of submissions) ended.set(task_id, await waitForEnd(gateway, task_id))

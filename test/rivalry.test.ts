@@ -7,11 +7,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRandom } from '../packages/sandbox/src/random.ts'
+import { compiled } from './kit/compiled.ts'
 import { type CrashPlan, FILM } from './kit/crash-gateway.ts'
 import { GatewayProcess, TOKEN, waitForEnd } from './kit/gateway-process.ts'
 import { startPostgres } from './kit/postgres.ts'
 import { startVideoVendor } from './kit/video-vendor.ts'
 
+const PROGRAM = await compiled('crash-gateway')
 const TASKS = Number(process.env.GATEHOUSE_RIVAL_TASKS ?? 1_000)
 const GATEWAYS = 3
 const KILLS = 12
@@ -28,7 +30,7 @@ class Rivals {
   readonly #plan: CrashPlan
   constructor(plan: CrashPlan) {
     this.#plan = plan
-    this.gateways = Array.from({ length: GATEWAYS }, () => new GatewayProcess(plan))
+    this.gateways = Array.from({ length: GATEWAYS }, () => new GatewayProcess(PROGRAM, plan))
   }
   async kill(index: number): Promise<void> {
     const gateway = this.gateways[index] as GatewayProcess
@@ -36,7 +38,7 @@ class Rivals {
     await gateway.url
     gateway.process.kill('SIGKILL')
     await gateway.process.exited
-    this.gateways[index] = new GatewayProcess(this.#plan)
+    this.gateways[index] = new GatewayProcess(PROGRAM, this.#plan)
   }
   async stop(): Promise<void> {
     for (const { process } of this.gateways) process.kill('SIGKILL')

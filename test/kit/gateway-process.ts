@@ -1,5 +1,4 @@
 /** The parent's side of a gateway in a separate process: started with a plan, called, killed. */
-import { join } from 'node:path'
 import type { TaskAnswer, TaskData } from '../../src/spec/task.ts'
 import type { CrashPlan } from './crash-gateway.ts'
 
@@ -11,9 +10,9 @@ const KILL_MILLISECONDS = 20_000
 export class GatewayProcess {
   readonly process: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
   readonly url: Promise<string>
-  constructor(plan: CrashPlan) {
-    const script = join(import.meta.dir, 'crash-gateway.ts')
-    this.process = Bun.spawn([process.execPath, script, JSON.stringify(plan)], {
+  /** `program`: of test/kit/crash-gateway.ts. */
+  constructor(program: string, plan: CrashPlan) {
+    this.process = Bun.spawn([program, JSON.stringify(plan)], {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
