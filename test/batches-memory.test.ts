@@ -11,13 +11,13 @@ import type { BatchPlan } from './kit/batch-gateway.ts'
 import { firstLine, TOKEN } from './kit/gateway-process.ts'
 
 const MEGABYTES = Number(process.env.GATEHOUSE_BATCH_MEGABYTES ?? 200)
-/** 200 MB are fewer than the 50,000 lines that a batch may have. */
-const LINE_BYTES = 4_200
+/** Of 200 MB, each line a call: some 12,000. */
+const LINE_BYTES = 16_800
 /** Much less than the batch: it is never in memory as a whole. */
 const MOST_GROWTH = 30
 /** Before it: code that is compiled, the page cache of SQLite and what the collector leaves are no part of the batch. */
-const CALLS = 14_000
-const WARM_LINES = 3_000
+const CALLS = 6_000
+const WARM_LINES = 1_500
 /** Clients that call at a time, and lines that are executed at a time. */
 const AT_A_TIME = 8
 
