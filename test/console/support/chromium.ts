@@ -4,7 +4,13 @@ import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 import { closePages } from './watched.ts'
 
-const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+/** The first is Chromium without its windows, and needs half the time of the second. */
+const PATHS = [
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+]
 const path = process.env.GATEHOUSE_CHROMIUM ?? PATHS.find((one) => existsSync(one))
 
 /** Of one wait within a test. It ends before the test does: its error says what was waited for. */
