@@ -7,8 +7,8 @@ root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'if [ -n "${gateway:-}" ]; then kill "$gateway" 2>/dev/null || true; wait "$gateway" 2>/dev/null || true; fi; rm -rf "$work"' EXIT
 
-# Five minutes for each download and each suite.
-bounded() { timeout --kill-after=10 300 "$@"; }
+# Of each download and each suite: on a slow machine they compile for minutes.
+bounded() { timeout --kill-after=10 600 "$@"; }
 
 missing_tool() {
   case $1 in
