@@ -2,9 +2,10 @@
 import { parentPort, type Worker } from 'node:worker_threads'
 import type { Clock } from './clock.ts'
 
-type IdleWorkerParts = { start(): Worker; idleMilliseconds: number; clock: Clock }
+/** `isPatient`: a question has its answer however long that takes. Without it, none waits longer than `idleMilliseconds`. */
+type IdleWorkerParts = { start(): Worker; idleMilliseconds: number; isPatient?: true; clock: Clock }
 
-export function createIdleWorker<Question, Answer>({ start, idleMilliseconds, clock }: IdleWorkerParts) {
+export function createIdleWorker<Question, Answer>({ start, idleMilliseconds, isPatient, clock }: IdleWorkerParts) {
   let worker: Worker | undefined
   let cancelIdle = () => {}
   let lastTicket = 0
@@ -16,6 +17,14 @@ export function createIdleWorker<Question, Answer>({ start, idleMilliseconds, cl
     worker = undefined
     for (const { reject } of waiting.values()) reject(reason)
     waiting.clear()
+  }
+
+  function stopWhenIdle(): void {
+    cancelIdle()
+    cancelIdle = clock.after(idleMilliseconds, () => {
+      if (isPatient && waiting.size > 0) stopWhenIdle()
+      else stop(new Error('the worker was idle'))
+    })
   }
 
   function startWorker(): Worker {
@@ -34,8 +43,7 @@ export function createIdleWorker<Question, Answer>({ start, idleMilliseconds, cl
   return {
     /** Rejects with the worker's error, or with the reason of `stop`. */
     ask(question: Question): Promise<Answer> {
-      cancelIdle()
-      cancelIdle = clock.after(idleMilliseconds, () => stop(new Error('the worker was idle')))
+      stopWhenIdle()
       worker ??= startWorker()
       const ticket = ++lastTicket
       const asked = Promise.withResolvers<Answer>()

@@ -95,7 +95,10 @@ function diskBeside(file: SqliteFile, path: string, parts: Parameters<typeof cre
   return {
     sync: disk.sync,
     /** None of a log that may have a gap: the database would get pages of which a power failure leaves only some. */
-    checkpoint: async () => (disk.mayHaveGap() ? undefined : checkpoints.make()),
+    async checkpoint() {
+      await disk.sync().catch(() => {}) // the last commits may not have waited for it
+      if (!disk.mayHaveGap()) await checkpoints.make()
+    },
     async close() {
       checkpoints.close()
       await disk.close()
