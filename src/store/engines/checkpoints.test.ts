@@ -66,6 +66,18 @@ describe('checkpoints beside the event loop', () => {
   })
 })
 
+test('a checkpoint whose thread cannot start fails without consequence, and the next one is tried again', async () => {
+  let starts = 0
+  const start = () => {
+    starts++
+    throw new Error('no more threads')
+  }
+  const checkpoints = createCheckpoints('a.db', { start, clock: manualClock() })
+  await checkpoints.make()
+  await checkpoints.make()
+  expect(starts).toBe(2)
+})
+
 describe('a checkpoint of a slow disk', () => {
   /** A thread that answers when it is told to. */
   function createSlow() {

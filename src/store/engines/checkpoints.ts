@@ -16,8 +16,9 @@ export function createCheckpoints(path: string, { start, clock } = PARTS) {
   let running: Promise<void> | undefined
 
   async function run(): Promise<void> {
-    await worker.ask(path).catch(() => null)
-    running = undefined
+    try {
+      await worker.ask(path)
+    } catch {}
   }
 
   return {
@@ -27,7 +28,9 @@ export function createCheckpoints(path: string, { start, clock } = PARTS) {
      */
     async make(): Promise<void> {
       if (running) return
-      running = run()
+      running = run().then(() => {
+        running = undefined
+      })
       await endsWithin(clock, WAIT_MILLISECONDS, running)
     },
     /** One that goes on is not waited for, and ends with the process at the latest. */
