@@ -79,7 +79,7 @@ test('a checkpoint whose thread cannot start fails without consequence, and the 
 })
 
 describe('a checkpoint of a slow disk', () => {
-  /** A thread that answers when it is told to. */
+  /** A thread whose answers the test sends. */
   function createSlow() {
     const clock = manualClock()
     const thread = Object.assign(new EventEmitter(), { asked: 0, isEnded: false, postMessage, terminate, unref() {} })
